@@ -1,0 +1,1 @@
+"""What is measured, against what, and the scripts that do it."""

@@ -1,0 +1,1 @@
+"""Analyses: pure functions over one rank or one megakernel; they make no findings."""

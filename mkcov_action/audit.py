@@ -1,0 +1,89 @@
+"""From settings to a report: finds, reads, runs the rules and sums up."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mkcov_action import engine
+from mkcov_action.artifacts import Discovery, discover, nearby, reason_of
+from mkcov_action.config import Config
+from mkcov_action.finding import Failure
+from mkcov_action.loader import Loaded, Progress, load
+from mkcov_action.report import Report, build_report
+from mkcov_action.rules import Context
+from mkcov_action.task_types import read_header
+
+
+@dataclass(slots=True)
+class Timings:
+    """Seconds of wall time that each phase took; for standard error only, never for a report."""
+
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Adds the time of the block to a phase."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - start
+
+
+def audit(
+    config: Config, *, progress: Progress = lambda done, total: None, timings: Timings | None = None
+) -> Report:
+    """Audits what `config` names. Never raises on what the disk holds: failures are in the report."""
+    timings = timings or Timings()
+    with timings.phase("find"):
+        discovery = discover(config)
+    failures = list(discovery.failures)
+    header = _header(config.task_types, failures)
+    with timings.phase("read"):
+        loaded = load(
+            discovery.graphs, header=header, wanted=config.ranks, workers=config.workers, progress=progress
+        )
+    failures += loaded.failures
+    failures += _empty(discovery, loaded, config)
+    contexts = [Context(megakernel, config) for megakernel in loaded.megakernels if megakernel.ranks]
+    with timings.phase("rules"):
+        outcomes = [engine.run(context) for context in contexts]
+    with timings.phase("report"):
+        return build_report(
+            config, list(zip(contexts, outcomes, strict=True)), failures, tuple(discovery.warnings)
+        )
+
+
+def _header(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | None:
+    if path is None:
+        return None
+    try:
+        return read_header(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError) as error:
+        failures.append(Failure(message=f"--task-types {path}: {reason_of(error)}"))
+        return None
+
+
+def _empty(discovery: Discovery, loaded: Loaded, config: Config) -> Iterator[Failure]:
+    """Nothing found must not be green; neither must a run that could read no rank at all."""
+    for megakernel in loaded.megakernels:
+        if not any(rank.files.any for rank in megakernel.ranks) and not config.allow_empty:
+            yield Failure(message=_nothing_in(megakernel.graph, config), graph=megakernel.graph)
+    ranks = [rank for megakernel in loaded.megakernels for rank in megakernel.ranks if rank.files.any]
+    if ranks and not any(rank.audited for rank in ranks):
+        yield Failure(message="no rank could be audited: see the findings")
+
+
+def _nothing_in(graph: str, config: Config) -> str:
+    base = Path(os.path.realpath(Path(config.root, graph)))
+    found = [os.path.relpath(path, config.root) for path in nearby(base)]
+    hint = f"; there are some in {', '.join(found)}" if found else ""
+    return (
+        f"{graph}: no generated artifacts here (kernel_<rank>.cu with task_graph_<rank>.json,"
+        f" test_rank<rank>.cu with task_graph_rank<rank>.json, or test.cu with task_graph.json){hint}"
+    )

@@ -1,0 +1,20 @@
+"""The command line: one module a subcommand."""
+
+from __future__ import annotations
+
+import click
+
+from mkcov_action import __version__
+from mkcov_action.commands.check import check
+
+_EPILOG = "For a megakernel that compiles, exits 0 and talks nonsense, run `mkcov check GENERATED_DIR` first."
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
+@click.version_option(__version__, prog_name="mkcov", message="%(prog)s %(version)s")
+def cli() -> None:
+    """Proves the wiring of Mirage megakernels from their generated kernel_<rank>.cu and
+    task_graph_<rank>.json, without a GPU."""
+
+
+cli.add_command(check)

@@ -1,0 +1,69 @@
+"""Writes what reporters render: to the terminal in any encoding, to files all or nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import TextIO
+
+from mkcov_action.artifacts import reason_of
+
+
+def write(stream: TextIO, text: str) -> None:
+    """Prints text as it is; what the stream's encoding lacks is escaped rather than fatal."""
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    stream.flush()
+
+
+def write_file(path: Path, text: str) -> str | None:
+    """Writes a report under a temporary name and renames it; returns why that failed, or None."""
+    try:
+        mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
+        if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be replaced
+            path.write_text(text, encoding="utf-8")
+            return None
+        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        try:
+            with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
+                stream.write(text)
+            os.chmod(temporary, mode & 0o777)
+            os.replace(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            raise
+    except (OSError, ValueError) as error:
+        return reason_of(error)
+    return None
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+class ProgressLine:
+    """One line on standard error that says how far a long read is; silent unless that is a terminal."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream or sys.stderr
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        """Shows that `done` of `total` ranks were read."""
+        if self._stream.isatty() and total:
+            self._stream.write(f"\r\x1b[2Kreading ranks: {done} of {total}")
+            self._stream.flush()
+            self._shown = True
+
+    def clear(self) -> None:
+        """Takes the line away."""
+        if self._shown:
+            self._stream.write("\r\x1b[2K")
+            self._stream.flush()
+            self._shown = False

@@ -1,0 +1,165 @@
+"""`mkcov check`: audits generated directories and gates on what it finds."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO, TypeVar
+
+import click
+
+from mkcov_action.audit import Timings, audit
+from mkcov_action.commands import _options as options
+from mkcov_action.commands._output import ProgressLine, write, write_file
+from mkcov_action.config import Config
+from mkcov_action.github import workspace
+from mkcov_action.report import Report
+from mkcov_action.reporters import json_report, text
+from mkcov_action.reporters.clean import clean
+
+
+@click.command(
+    short_help="Audit generated directories.",
+    epilog="Exit codes: 0 no finding at or above --fail-on; 1 there is one; 2 wrong usage, a path outside its"
+    " directory, or nothing that could be audited; 3 an internal error.",
+)
+@click.argument("paths", nargs=-1, metavar="[DIRECTORY]...")
+@click.option(
+    "--ranks", metavar="LIST", help="Audit these ranks only: 0,2 or 0-7. Default: all that are there."
+)
+@click.option(
+    "--critical",
+    metavar="PATTERNS",
+    help="Comma-separated names or globs of tensors that a task must read; replaces the default (the rotary"
+    " tables). With a leading + it adds to the default.",
+)
+@click.option(
+    "--fail-on",
+    type=click.Choice(options.FAIL_ON),
+    default="error",
+    show_default=True,
+    help="The lowest severity that makes the exit code 1.",
+)
+@click.option(
+    "--select", multiple=True, metavar="RULES", help="Run only these rules: ids, prefixes (MK1) or names."
+)
+@click.option(
+    "--ignore", multiple=True, metavar="RULES", help="Do not run these rules: ids, prefixes (MK1) or names."
+)
+@click.option("--one-graph", is_flag=True, help="Take all directories as ranks of one graph.")
+@click.option(
+    "--task-types",
+    metavar="HEADER",
+    type=click.Path(path_type=Path),
+    help="Read the names of task types from this runtime_header.h.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - for standard output.")
+@click.option("--all", "all_tensors", is_flag=True, help="List every declared tensor.")
+@click.option("--allow-empty", is_flag=True, help="A directory without artifacts is no error.")
+@click.option(
+    "--root",
+    metavar="DIRECTORY",
+    type=click.Path(path_type=Path),
+    help="Report file names relative to this directory. Default: GITHUB_WORKSPACE, else the working directory.",
+)
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read at most so many ranks at once. Default: one a processor.",
+)
+@click.option("--timings", is_flag=True, help="Print to standard error how long each phase took.")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
+)
+def check(
+    paths: tuple[str, ...],
+    ranks: str | None,
+    critical: str | None,
+    fail_on: str,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    one_graph: bool,
+    task_types: Path | None,
+    json_file: str | None,
+    all_tensors: bool,
+    allow_empty: bool,
+    root: Path | None,
+    workers: int | None,
+    timings: bool,
+    color: str,
+) -> None:
+    """Audit directories that hold the kernel and the task graph of every rank.
+
+    Each DIRECTORY is one graph; without one, the working directory is audited. Says which tensors are
+    not wired, where they are declared and what that means, and exits 1 if the gate fails.
+    """
+    patterns, given = options.critical_of(critical)
+    config = Config(
+        paths=paths or (".",),
+        root=root or workspace() or Path.cwd(),
+        ranks=_checked("--ranks", lambda: options.ranks_of(ranks)),
+        critical=patterns,
+        critical_given=given,
+        fail_on=options.severity_of(fail_on),
+        select=_checked("--select", lambda: options.rules_of(options.split(select), dropping=False))
+        if select
+        else None,
+        ignore=_checked("--ignore", lambda: options.rules_of(options.split(ignore), dropping=True)),
+        one_graph=one_graph,
+        task_types=task_types,
+        allow_empty=allow_empty,
+        workers=workers or 0,
+    )
+    clock = Timings()
+    progress = ProgressLine()
+    try:
+        report = audit(config, progress=progress, timings=clock)
+    finally:
+        progress.clear()
+    with clock.phase("write"):
+        failed = _write(report, json_file, all_tensors=all_tensors, color=color)
+    if timings:
+        _print_timings(clock)
+    sys.exit(max(report.exit_code, 2 if failed else 0))
+
+
+T = TypeVar("T")
+
+
+def _checked(option: str, parse: Callable[[], T]) -> T:
+    """Names the option in the message of what cannot be parsed."""
+    try:
+        return parse()
+    except click.BadParameter as error:
+        error.param_hint = option
+        raise
+
+
+def _write(report: Report, json_file: str | None, *, all_tensors: bool, color: str) -> bool:
+    """Writes every report asked for; returns whether one of them could not be written."""
+    out = sys.stderr if json_file == "-" else sys.stdout  # standard output is then the report's alone
+    write(out, text.render(report, all_tensors=all_tensors, color=_wants_color(out, color)))
+    if json_file == "-":
+        write(sys.stdout, json_report.render(report))
+    elif json_file and (reason := write_file(Path(json_file), json_report.render(report))):
+        write(sys.stderr, f"mkcov: cannot write {clean(json_file)}: {clean(reason)}\n")
+        return True
+    return False
+
+
+def _wants_color(stream: TextIO, color: str) -> bool:
+    if color == "auto":
+        return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return color == "always"
+
+
+def _print_timings(clock: Timings) -> None:
+    for phase, seconds in clock.phases.items():
+        write(sys.stderr, f"mkcov: {phase:<7} {seconds:8.3f} s\n")

@@ -1,0 +1,226 @@
+"""Reads the artifacts of every rank, in parallel, and joins them to megakernels."""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import multiprocessing
+import os
+import sys
+import traceback
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+
+from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFiles, RankFiles, reason_of
+from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind
+from mkcov_action.kernel_source import KernelSource, read_kernel_source
+from mkcov_action.megakernel import Megakernel, Rank
+from mkcov_action.task_graph import TaskGraph
+from mkcov_action.task_graph_json import read_task_graph
+from mkcov_action.task_types import name_task_types
+
+_READ_ERRORS = (*DECOMPRESSION_ERRORS, zlib.error)
+
+_IN_PROCESS_BYTES = 16 << 20
+"""Below this size on disk all ranks are read faster than a second process starts."""
+
+Progress = Callable[[int, int], None]
+"""Called with the number of ranks read and the number of all ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The megakernels, and what failed for reasons of our own."""
+
+    megakernels: tuple[Megakernel, ...]
+    failures: tuple[Failure, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    rank: Rank
+    failure: str = ""
+
+
+def load(
+    graphs: Sequence[GraphFiles],
+    *,
+    header: Mapping[int, str] | None = None,
+    wanted: tuple[int, ...] | None = None,
+    workers: int = 0,
+    progress: Progress = lambda done, total: None,
+) -> Loaded:
+    """Reads every rank of every graph, one process a rank up to `workers` (0: one a processor).
+
+    `header` is a fork's task type enum, `wanted` the ranks asked for. The result does not depend
+    on the number of workers.
+    """
+    files = [rank for graph in graphs for rank in graph.ranks]
+    results = iter(_read_all(files, header, _worker_count(files, workers), progress))
+    megakernels: list[Megakernel] = []
+    failures: list[Failure] = []
+    for graph in graphs:
+        read = list(itertools.islice(results, len(graph.ranks)))
+        failures += [_failure(graph.graph, item) for item in read if item.failure]
+        ranks = [item.rank for item in read if wanted is None or item.rank.number in wanted]
+        megakernels.append(Megakernel(graph=graph.graph, ranks=_join(ranks)))
+    return Loaded(tuple(megakernels), tuple(failures))
+
+
+def _failure(graph: str, item: _Read) -> Failure:
+    return Failure(message=f"reading rank {item.rank.number}: {item.failure}", internal=True, graph=graph)
+
+
+def _worker_count(files: Sequence[RankFiles], workers: int) -> int:
+    if not workers:
+        if sum(rank.size for rank in files) < _IN_PROCESS_BYTES:
+            return 1
+        workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(workers, len(files)))
+
+
+def _read_all(
+    files: Sequence[RankFiles], header: Mapping[int, str] | None, workers: int, progress: Progress
+) -> list[_Read]:
+    if workers == 1:
+        results = []
+        for done, item in enumerate(files):
+            progress(done, len(files))
+            results.append(_read_rank(item, header))
+        return results
+    # Forking is cheapest and this program has no threads; elsewhere it may not exist.
+    method = "fork" if sys.platform == "linux" else "spawn"
+    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
+        futures = [pool.submit(_read_rank, item, header) for item in files]
+        progress(0, len(files))
+        for done, _ in enumerate(as_completed(futures), start=1):
+            progress(done, len(files))
+    return [_result(future, item) for future, item in zip(futures, files, strict=True)]
+
+
+def _result(future: Future[_Read], files: RankFiles) -> _Read:
+    try:
+        return future.result()
+    except BrokenProcessPool:
+        return _Read(_unread(files), "the reading process was killed (out of memory?)")
+
+
+def _unread(files: RankFiles) -> Rank:
+    return Rank(number=files.rank or 0, files=files)
+
+
+def _read_rank(files: RankFiles, header: Mapping[int, str] | None) -> _Read:
+    # Millions of short-lived, acyclic objects: the collector would only walk them.
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return _Read(_rank(files, header))
+    except Exception as error:  # a bug of ours must not cost the other ranks their audit
+        return _Read(_unread(files), describe(error))
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def describe(error: BaseException) -> str:
+    """An internal error in one line: its type, its text and where in this package it came up."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
+
+
+def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:
+    kernel, kernel_problems = _kernel(files.kernel)
+    graph, graph_problems = _task_graph(files.task_graph)
+    number = files.rank
+    if number is None:
+        number = graph.rank if graph and graph.rank is not None else 0
+    dispatcher = kernel.dispatcher if kernel else None
+    names = None
+    if graph is not None:
+        names = name_task_types(slot_counts(graph), dispatcher.type_names if dispatcher else None, header)
+    return Rank(
+        number=number,
+        files=files,
+        kernel=kernel,
+        task_graph=graph,
+        problems=(*kernel_problems, *graph_problems, *_mislabelled(files, number, graph)),
+        type_names=names,
+    )
+
+
+def slot_counts(graph: TaskGraph) -> dict[int, frozenset[tuple[int, int]]]:
+    """The (inputs, outputs) counts that the tasks of each type number show."""
+    counts: dict[int, set[tuple[int, int]]] = {}
+    lengths = [len(operands) for operands in graph.operand_lists]
+    for number, inputs, outputs in set(zip(graph.task_type, graph.inputs, graph.outputs, strict=True)):
+        counts.setdefault(number, set()).add((lengths[inputs], lengths[outputs]))
+    return {number: frozenset(found) for number, found in counts.items()}
+
+
+def _kernel(file: ArtifactFile | None) -> tuple[KernelSource | None, tuple[Problem, ...]]:
+    if file is None:
+        return None, (_missing(Artifact.KERNEL),)
+    try:
+        with file.open() as stream:
+            data = stream.read()
+    except _READ_ERRORS as error:
+        return None, (_unreadable(Artifact.KERNEL, error),)
+    return read_kernel_source(data)
+
+
+def _task_graph(file: ArtifactFile | None) -> tuple[TaskGraph | None, tuple[Problem, ...]]:
+    if file is None:
+        return None, (_missing(Artifact.TASK_GRAPH),)
+    try:
+        return read_task_graph(file.open)
+    except _READ_ERRORS as error:
+        return None, (_unreadable(Artifact.TASK_GRAPH, error),)
+
+
+def _missing(artifact: Artifact) -> Problem:
+    noun = "kernel" if artifact is Artifact.KERNEL else "task graph"
+    return Problem(kind=ProblemKind.MISSING, artifact=artifact, message=f"the {noun} is missing")
+
+
+def _unreadable(artifact: Artifact, error: BaseException) -> Problem:
+    return Problem(kind=ProblemKind.UNREADABLE, artifact=artifact, message=reason_of(error))
+
+
+def _mislabelled(files: RankFiles, number: int, graph: TaskGraph | None) -> list[Problem]:
+    problems = []
+    if graph is not None and graph.rank is not None and graph.rank != number:
+        problems.append(
+            _claim(f"the file name says rank {number}, its task 1 triggers an event of rank {graph.rank}")
+        )
+    for rival in files.rivals:
+        problems.append(_claim(f"a second file claims rank {number} and was not read", rival))
+    return problems
+
+
+def _claim(message: str, file: ArtifactFile | None = None) -> Problem:
+    return Problem(
+        kind=ProblemKind.MISLABELLED,
+        artifact=Artifact.TASK_GRAPH,
+        message=message,
+        uri=file.uri if file else None,
+    )
+
+
+def _join(ranks: Iterable[Rank]) -> tuple[Rank, ...]:
+    """Orders the ranks; a second one of the same number is not audited and leaves a problem."""
+    joined: dict[int, Rank] = {}
+    for rank in ranks:
+        if rank.number not in joined or not joined[rank.number].files.any:
+            joined[rank.number] = rank
+            continue
+        if not rank.files.any:
+            continue
+        rivals = (file for file in (rank.files.kernel, rank.files.task_graph) if file)
+        message = f"a second file claims rank {rank.number} and was not audited"
+        problems = tuple(_claim(message, file) for file in rivals)
+        joined[rank.number] = joined[rank.number].with_problems(problems)
+    return tuple(joined[number] for number in sorted(joined))

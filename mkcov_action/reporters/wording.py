@@ -1,0 +1,55 @@
+"""Small phrases that several parts of a report share: counts, sizes, ranks, places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mkcov_action.finding import Location
+from mkcov_action.reporters.clean import name
+
+_KIB = 1024
+
+
+def count(number: int, noun: str) -> str:
+    """`1 error`, `2 errors`, `7,242 tasks`."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def size(number: int) -> str:
+    """A number of bytes in a binary unit: `512 B`, `1.2 MiB`."""
+    if number < _KIB:
+        return f"{number} B"
+    amount, unit = number / _KIB, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if round(amount, 1) < _KIB:
+            break
+        amount, unit = amount / _KIB, larger
+    return f"{amount:,.1f} {unit}"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers with runs drawn together: `0-3, 5`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def ranks_of(ranks: Sequence[int]) -> str:
+    """`rank 0` or `ranks 0-3, 5`."""
+    return f"rank {ranges(ranks)}" if len(set(ranks)) == 1 else f"ranks {ranges(ranks)}"
+
+
+def some(items: Sequence[str], limit: int) -> str:
+    """The first `limit` items, comma separated, and how many more there are."""
+    listed = ", ".join(items[:limit])
+    return listed if len(items) <= limit else f"{listed} and {len(items) - limit:,} more"
+
+
+def place(location: Location) -> str:
+    """`uri:line` or `uri:line:column`, as editors take it."""
+    column = f":{location.column}" if location.column is not None else ""
+    return f"{name(location.uri)}:{location.line}{column}"

@@ -1,0 +1,42 @@
+"""The catalogue. Adding a rule is its module, one line here, and its fixtures."""
+
+from __future__ import annotations
+
+from mkcov_action.rules._rule import Context, Rule, Stage
+from mkcov_action.rules.dead_scratch import dead_scratch
+from mkcov_action.rules.ignored_slot import ignored_slot
+from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
+from mkcov_action.rules.malformed_json import malformed_json
+from mkcov_action.rules.mislabelled_rank import mislabelled_rank
+from mkcov_action.rules.missing_artifact import missing_artifact
+from mkcov_action.rules.missing_wiring import missing_wiring
+from mkcov_action.rules.schema_violation import schema_violation
+from mkcov_action.rules.unaudited_ranks import unaudited_ranks
+from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
+from mkcov_action.rules.undeclared_tensor import undeclared_tensor
+from mkcov_action.rules.uninitialised_read import uninitialised_read
+from mkcov_action.rules.unreadable_artifact import unreadable_artifact
+from mkcov_action.rules.unrecognised_kernel import unrecognised_kernel
+from mkcov_action.rules.vacuous_critical import vacuous_critical
+from mkcov_action.rules.write_only_tensor import write_only_tensor
+
+RULES: tuple[Rule, ...] = (
+    missing_artifact,
+    unaudited_ranks,
+    malformed_json,
+    schema_violation,
+    unrecognised_kernel,
+    unreadable_artifact,
+    mislabelled_rank,
+    missing_wiring,
+    unconsumed_tensor,
+    uninitialised_read,
+    undeclared_tensor,
+    ignored_slot,
+    write_only_tensor,
+    dead_scratch,
+    vacuous_critical,
+    incomplete_shuffle,
+)
+
+__all__ = ["RULES", "Context", "Rule", "Stage"]

@@ -1,0 +1,75 @@
+"""The task graph of one rank: interned operands, task columns, events."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+NULL_TENSOR = "nullptr"
+"""The base_ptr of a slot that holds no tensor (mirage src/kernel/runtime.cc, print_task_graph)."""
+
+INVALID_EVENT = 0x7FFFFFFFFFFFFFFE
+"""The event id that stands for none (runtime_header.h); its tag bits are set, so test it first."""
+
+METADATA_FIELDS = ("request_id", "kv_idx", "expert_offset", "task_offset", "merge_task_offset")
+
+
+class Operand(NamedTuple):
+    """One tile of a tensor as a task names it.
+
+    `offset` is in bytes, `dims` (the tile) and `strides` (of the whole tensor) in elements.
+    """
+
+    tensor: str
+    offset: int
+    data_type: int
+    dims: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Events:
+    """The event table as columns; the index is the event's position, task ranges are half-open."""
+
+    event_type: array[int]
+    num_triggers: array[int]
+    first_task_id: array[int]
+    last_task_id: array[int]
+
+    def __len__(self) -> int:
+        return len(self.event_type)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskGraph:
+    """The task graph of one rank. Everything per task is a column; task N is index N.
+
+    `inputs[t]` and `outputs[t]` are indices into `operand_lists`, whose members index `operands`.
+    `metadata` holds a column for each of METADATA_FIELDS that the file's generation writes.
+    `unknown_keys` are the keys that no known generation writes, as `task.is_tail_task`.
+    """
+
+    operands: tuple[Operand, ...]
+    operand_lists: tuple[tuple[int, ...], ...]
+    task_type: array[int]
+    variant_id: array[int]
+    inputs: array[int]
+    outputs: array[int]
+    trigger_event: array[int]
+    dependent_event: array[int]
+    metadata: Mapping[str, array[int]]
+    events: Events
+    first_tasks: tuple[int, ...]
+    unknown_keys: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.task_type)
+
+    @property
+    def rank(self) -> int | None:
+        """The rank that the file was generated for: the gpu bits of task 1's trigger event."""
+        if len(self) < 2 or self.trigger_event[1] == INVALID_EVENT:
+            return None
+        return self.trigger_event[1] >> 32 & 0xFFFFFF

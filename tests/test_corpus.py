@@ -1,0 +1,132 @@
+"""Real graphs: the figures of the independent coverage files, and the truth that is known of each."""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mkcov_action.audit import audit
+from mkcov_action.config import Config
+from mkcov_action.finding import Severity
+from mkcov_action.report import Report, Status, Verdict
+
+CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
+GRAPHS = sorted(path.parent.name for path in CORPUS.glob("*/coverage.json"))
+CLEAN = (
+    "qwen3-0.6b-hopper",
+    "qwen3-30b-a3b-moe-blackwell",
+    "qwen3-8b-blackwell-2layers",
+    "qwen3-8b-hopper-2layers",
+)
+
+pytestmark = pytest.mark.skipif(not GRAPHS, reason="the corpus of real graphs (../shared/corpus) is not here")
+
+_reports: dict[str, Report] = {}
+
+
+def report_of(graph: str) -> Report:
+    if graph not in _reports:
+        _reports[graph] = audit(Config(paths=(str(CORPUS / graph),), root=CORPUS))
+    return _reports[graph]
+
+
+def expected(graph: str) -> dict[str, Any]:
+    return json.loads((CORPUS / graph / "coverage.json").read_text())  # type: ignore[no-any-return]
+
+
+def recount(graph: str, rank: int) -> tuple[dict[str, Counter[str]], dict[str, dict[str, set[int]]], list[str]]:
+    """An independent count: every input and output of every task by name, and the declared names."""
+    folder = CORPUS / graph
+    with lzma.open(folder / f"task_graph_{rank}.json.xz") as stream:
+        tasks = json.load(stream)["all_tasks"]
+    with lzma.open(folder / f"kernel_{rank}.cu.xz", "rt") as stream:
+        declared = re.findall(r'all_tensors\["([^"]+)"\] = ', stream.read())
+    refs: dict[str, Counter[str]] = {"inputs": Counter(), "outputs": Counter()}
+    types: dict[str, dict[str, set[int]]] = {"inputs": {}, "outputs": {}}
+    for task in tasks:
+        for side in ("inputs", "outputs"):
+            for tensor in task[side] or ():
+                refs[side][tensor["base_ptr"]] += 1
+                types[side].setdefault(tensor["base_ptr"], set()).add(task["task_type"])
+    return refs, types, declared
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_the_figures_of_every_rank_equal_the_independent_ones(graph: str) -> None:
+    report = report_of(graph)
+    ranks = {rank.rank: rank for rank in report.graphs[0].ranks}
+    for truth in expected(graph).values():
+        rank = ranks[truth["rank"]]
+        alone = audit(Config(paths=(str(CORPUS / graph),), root=CORPUS, ranks=(truth["rank"],)))
+        tensors = {tensor.name: tensor for tensor in alone.tensors}
+        assert (rank.tasks, rank.events) == (truth["ntasks"], truth["n_events"])
+        assert rank.coverage.declared == truth["n_declared"] - 1 == len(tensors)
+        dead = {name for name, item in tensors.items() if not item.input_refs + item.output_refs}
+        assert dead == set(truth["dead"]) - {"nullptr"}
+        assert rank.coverage.dead == len(dead)
+        unread = {name for name, item in tensors.items() if item.output_refs and not item.input_refs}
+        assert unread == set(truth["write_only"])
+        assert sum(item.input_refs for item in tensors.values()) == truth["input_refs_total"]
+        assert sum(item.output_refs for item in tensors.values()) == truth["output_refs_total"]
+        for name, critical in truth["crit"].items():
+            assert (name in tensors) == critical["declared"]
+            if name in tensors:
+                found = tensors[name]
+                assert (found.input_refs, found.output_refs) == (critical["in_refs"], critical["out_refs"])
+                assert [refs.task_type for refs in found.consumers] == critical["consumers"]
+                assert found.critical
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_each_tensor_counts_as_an_independent_reading_counts_it(graph: str) -> None:
+    report = report_of(graph)
+    lowest = report.graphs[0].ranks[0].rank
+    refs, types, declared = recount(graph, lowest)
+    assert [tensor.name for tensor in report.tensors] == [name for name in declared if name != "nullptr"]
+    for tensor in report.tensors:
+        assert tensor.input_refs == refs["inputs"][tensor.name]
+        assert tensor.output_refs == refs["outputs"][tensor.name]
+        assert {item.task_type for item in tensor.consumers} == types["inputs"].get(tensor.name, set())
+        assert {item.task_type for item in tensor.producers} == types["outputs"].get(tensor.name, set())
+
+
+@pytest.mark.parametrize("graph", CLEAN)
+def test_clean_graphs_pass_without_a_warning(graph: str) -> None:
+    report = report_of(graph)
+    assert [finding for finding in report.findings if finding.severity > Severity.NOTE] == []
+    assert (report.verdict, report.exit_code, report.failures) == (Verdict.PASS, 0, ())
+    assert report.not_checked == ()
+
+
+@pytest.mark.parametrize(
+    "graph, lines",
+    [
+        ("deepseek-v3-2layers", ("rope_cos", "rope_sin")),
+        ("deepseek-v3-2layers-tp2", ("rope_cos", "rope_sin")),
+        ("deepseek-v3-61layers-tp8", ("rope_cos", "rope_sin")),
+    ],
+)
+def test_deepseek_fails_for_its_rotary_tables_and_nothing_else(graph: str, lines: tuple[str, ...]) -> None:
+    report = report_of(graph)
+    bad = [finding for finding in report.findings if finding.severity > Severity.NOTE]
+    assert [(finding.rule, finding.tensor) for finding in bad] == [("MK101", name) for name in lines]
+    assert (report.verdict, report.exit_code) == (Verdict.FAIL, 1)
+    with lzma.open(CORPUS / graph / "kernel_0.cu.xz", "rt") as stream:
+        source = stream.read().split("\n")
+    for finding in bad:
+        assert finding.location
+        assert finding.location.uri == f"{graph}/kernel_0.cu"
+        assert source[finding.location.line - 1].strip().startswith(f"char *{finding.tensor} = ")
+        assert finding.ranks == tuple(rank.rank for rank in report.graphs[0].ranks)
+
+
+def test_every_status_of_a_clean_graph_is_ok_dead_or_a_result() -> None:
+    report = report_of("qwen3-8b-hopper-2layers")
+    counts = Counter(tensor.status for tensor in report.tensors)
+    assert counts == {Status.OK: 37, Status.DEAD: 3, Status.WRITE_ONLY: 1}

@@ -1,0 +1,1 @@
+"""Tools of the repository: not installed with the package."""

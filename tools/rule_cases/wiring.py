@@ -1,0 +1,317 @@
+"""Cases of the wiring rules (MK101 to MK112)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tools.builder import Tensor
+from tools.rule_cases.case import Small, case
+
+LAYERS = range(3)
+
+
+def norms(graph: Small, *, unread: tuple[int, ...] = ()) -> None:
+    """A norm a layer, whose weight some layers attach and do not take."""
+    source = graph.x
+    shared = graph.model("norm", (16,))
+    for layer in LAYERS:
+        weight = graph.model(f"layer_{layer}_norm", (16,))
+        result = graph.scratch(f"layer_{layer}_normed", (2, 16))
+        graph.operator("TASK_RMS_NORM_HOPPER", [source, shared if layer in unread else weight], [result])
+        source = result
+    graph.linear("last_proj", source, graph.y)
+
+
+def residual(graph: Small, tensor: Tensor, *, ignored: bool) -> None:
+    """A linear layer with a residual that its body takes or leaves out."""
+    weight = graph.model("layer_0_proj", (16, 16))
+    graph.operator(
+        "TASK_LINEAR_WITH_RESIDUAL_SM100",
+        [graph.x, weight, tensor],
+        [graph.y],
+        grid=2,
+        ignores=["i2"] if ignored else [],
+    )
+
+
+# --- MK101 missing-wiring -------------------------------------------------------------------------
+
+
+@case("missing-wiring", "bad")
+def unread(out: Path) -> None:
+    graph = Small()
+    graph.model("rope_cos", (16, 8))
+    graph.model("cos_position_embedding", (16, 8))
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("missing-wiring", "bad")
+def only_in_an_ignored_slot(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.model("rope_sin", (2, 16)), ignored=True)
+    graph.head().write(out)
+
+
+@case("missing-wiring", "bad")
+def on_one_rank(out: Path) -> None:
+    for rank in range(2):
+        graph = Small(rank, 2)
+        table = graph.model("rope_cos", (2, 16))
+        graph.linear("layer_0_proj", table if rank == 0 else graph.x, graph.y)
+        graph.head().write(out)
+
+
+@case("missing-wiring", "bad", "--critical", "+layer_*_gate")
+def in_every_layer(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        graph.model(f"layer_{layer}_gate", (16,))
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("missing-wiring", "ok")
+def read(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.model("rope_cos", (2, 16)), ignored=False)
+    graph.head().write(out)
+
+
+# --- MK102 unconsumed-tensor ----------------------------------------------------------------------
+
+
+@case("unconsumed-tensor", "bad")
+def one_layer(out: Path) -> None:
+    graph = Small()
+    norms(graph, unread=(1,))
+    graph.head().write(out)
+
+
+@case("unconsumed-tensor", "bad")
+def several_layers(out: Path) -> None:
+    graph = Small()
+    norms(graph, unread=(0, 2))
+    graph.head().write(out)
+
+
+@case("unconsumed-tensor", "bad")
+def shuffled_weight(out: Path) -> None:
+    graph = Small()
+    graph.shuffled("layer_0_gatedup_proj", {"gate": (16, 16), "up": (16, 16)}, groups=2)
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("unconsumed-tensor", "bad")
+def weight_in_an_ignored_slot(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.model("layer_0_bias", (2, 16)), ignored=True)
+    graph.head().write(out)
+
+
+@case("unconsumed-tensor", "bad")
+def carried_by_the_runtime(out: Path) -> None:
+    """A note: the runtime hands the steps to the kernels by itself."""
+    graph = Small()
+    graph.model("step", (1,), "int32")
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("unconsumed-tensor", "ok")
+def every_layer(out: Path) -> None:
+    graph = Small()
+    norms(graph)
+    graph.head().write(out)
+
+
+# --- MK103 uninitialised-read ---------------------------------------------------------------------
+
+
+@case("uninitialised-read", "bad")
+def never_written(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.scratch("residual", (2, 16)), ignored=False)
+    graph.head().write(out)
+
+
+@case("uninitialised-read", "bad")
+def in_place_of_a_weight(out: Path) -> None:
+    """The layer's own norm is then read by nobody, and that is no finding of its own."""
+    graph = Small()
+    source = graph.x
+    for layer in LAYERS:
+        weight = graph.model(f"layer_{layer}_norm", (16,))
+        taken = graph.scratch("forgotten", (16,)) if layer == 1 else weight
+        result = graph.scratch(f"layer_{layer}_normed", (2, 16))
+        graph.operator("TASK_RMS_NORM_HOPPER", [source, taken], [result])
+        source = result
+    graph.linear("last_proj", source, graph.y)
+    graph.head().write(out)
+
+
+@case("uninitialised-read", "bad")
+def in_place_of_a_buffer(out: Path) -> None:
+    """The buffer that was meant is written and then read by nobody: one cause, one finding."""
+    graph = Small()
+    meant, taken = graph.scratch("mlp_out", (2, 16)), graph.scratch("mlp_final", (2, 16))
+    graph.linear("layer_0_proj", graph.x, meant)
+    graph.linear("layer_1_proj", taken, graph.y)
+    graph.head().write(out)
+
+
+@case("uninitialised-read", "ok")
+def written_in_place(out: Path) -> None:
+    graph = Small()
+    sums = graph.scratch("sums", (2, 16))
+    graph.operator("TASK_TENSOR_INIT", [sums, graph.x], [graph.x])
+    graph.operator("TASK_SPLITK_LINEAR_SM100", [graph.x, graph.model("layer_0_proj", (16, 16))], [sums])
+    graph.linear("layer_1_proj", sums, graph.y)
+    graph.head().write(out)
+
+
+@case("uninitialised-read", "ok")
+def perhaps_written_by_a_forks_type(out: Path) -> None:
+    graph = Small()
+    buffer = graph.scratch("buffer", (2, 16))
+    graph.operator("TASK_FORK_FILL", [graph.x, buffer], number=197)
+    graph.linear("layer_0_proj", buffer, graph.y)
+    graph.head().write(out)
+
+
+# --- MK104 undeclared-tensor ----------------------------------------------------------------------
+
+
+@case("undeclared-tensor", "bad")
+def another_run(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        graph.linear(graph.undeclared(f"layer_{layer}_proj", (16, 16)), graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("undeclared-tensor", "ok")
+def null_slots(out: Path) -> None:
+    """Attention without norms and tables, as Llama has it without norms."""
+    graph = Small()
+    caches = [graph.model(f"layer_0_{part}_cache", (2, 4, 2, 8)) for part in "kv"]
+    graph.operator("TASK_PAGED_ATTENTION_HOPPER", [graph.x, *caches, None, None, None, None], [graph.y])
+    graph.head().write(out)
+
+
+# --- MK105 ignored-slot ---------------------------------------------------------------------------
+
+
+@case("ignored-slot", "bad")
+def ignored_residual(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.x, ignored=True)
+    graph.head().write(out)
+
+
+@case("ignored-slot", "ok")
+def residual_of_rank_1(out: Path) -> None:
+    """Only rank 0 adds the residual: the bodies of the others print nullptr for it."""
+    for rank in range(2):
+        graph = Small(rank, 2)
+        residual(graph, graph.x, ignored=rank > 0)
+        graph.head().write(out)
+
+
+@case("ignored-slot", "ok")
+def slots_that_only_order(out: Path) -> None:
+    graph = Small()
+    graph.operator("TASK_TENSOR_INIT", [graph.y, graph.x], [graph.x])
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+# --- MK109 write-only-tensor ----------------------------------------------------------------------
+
+
+@case("write-only-tensor", "bad")
+def result_of_a_layer(out: Path) -> None:
+    graph = Small()
+    graph.linear("layer_0_proj", graph.x, graph.scratch("layer_0_out", (2, 16)))
+    graph.linear("layer_1_proj", graph.x, graph.y)
+    graph.head().write(out)
+
+
+@case("write-only-tensor", "ok")
+def result_of_the_model(out: Path) -> None:
+    graph = Small()
+    graph.linear("layer_0_proj", graph.x, graph.y)
+    graph.operator("TASK_IDENTITY", [graph.y], [graph.model("logits", (2, 16))])
+    graph.head().write(out)
+
+
+# --- MK110 dead-scratch ---------------------------------------------------------------------------
+
+
+@case("dead-scratch", "bad")
+def unused_buffer(out: Path) -> None:
+    graph = Small.whole()
+    graph.scratch("mlp_final", (2, 16))
+    graph.symmetric("all_reduce_buf", (2, 16))
+    graph.write(out)
+
+
+@case("dead-scratch", "bad")
+def ranks_that_never_exchange(out: Path) -> None:
+    for rank in range(2):
+        graph = Small.whole(rank, 2)
+        graph.symmetric("all_reduce_buf", (2, 2, 16))
+        graph.write(out)
+
+
+@case("dead-scratch", "ok")
+def every_buffer_is_used(out: Path) -> None:
+    Small.whole().write(out)
+
+
+# --- MK111 vacuous-critical -----------------------------------------------------------------------
+
+
+@case("vacuous-critical", "bad", "--critical", "embed_tokens,rotary_*")
+def renamed(out: Path) -> None:
+    Small.whole().write(out)
+
+
+@case("vacuous-critical", "ok", "--critical", "EMBED_*,layer_?_proj")
+def matched(out: Path) -> None:
+    Small.whole().write(out)
+
+
+# --- MK112 incomplete-shuffle ---------------------------------------------------------------------
+
+
+def shuffle(out: Path, old: str = "", new: str = "", rows: int = 16) -> None:
+    """A fused weight of two parts, with one figure of its copies changed."""
+    graph = Small()
+    weight = graph.shuffled("layer_0_gatedup_proj", {"gate": (rows, 16), "up": (16, 16)}, groups=2)
+    wide = graph.scratch("gated", (2, rows + 16))
+    graph.operator("TASK_LINEAR_SM100", [graph.x, weight], [wide])
+    graph.operator("TASK_LINEAR_SM100", [wide, graph.model("layer_0_proj", (16, rows + 16))], [graph.y])
+    graph.patch_kernel(lambda text: text.replace(old, new, 1))
+    graph.head().write(out)
+
+
+@case("incomplete-shuffle", "bad")
+def rows_lost_by_a_division(out: Path) -> None:
+    shuffle(out, rows=17)
+
+
+@case("incomplete-shuffle", "bad")
+def overlapping_copies(out: Path) -> None:
+    shuffle(out, "layer_0_gatedup_proj + 256", "layer_0_gatedup_proj + 128")
+
+
+@case("incomplete-shuffle", "bad")
+def one_copy_missing(out: Path) -> None:
+    shuffle(out, 'model_tensors.at("up"), 256, 256, 2', 'model_tensors.at("up"), 256, 256, 1')
+
+
+@case("incomplete-shuffle", "ok")
+def every_byte_once(out: Path) -> None:
+    shuffle(out)
