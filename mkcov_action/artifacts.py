@@ -87,9 +87,10 @@ class RankFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFiles:
-    """The ranks found for one graph, in rank order."""
+    """The ranks found for one graph, in rank order, and the directories that were looked into."""
 
     graph: str
+    directories: tuple[Path, ...]
     ranks: tuple[RankFiles, ...]
 
 
@@ -124,10 +125,12 @@ def discover(config: Config) -> Discovery:
     }
     if config.one_graph and found:
         entries = [entry for listed in found.values() for entry in listed]
-        discovery.graphs.append(_pair(_joint_label(list(found), root), entries, config.ranks))
+        graph = GraphFiles(graph=_joint_label(list(found), root), directories=tuple(found), ranks=_pair(entries, config.ranks))
+        discovery.graphs.append(graph)
     else:
         for directory, entries in found.items():
-            discovery.graphs.append(_pair(labels[directory], entries, config.ranks))
+            ranks = _pair(entries, config.ranks)
+            discovery.graphs.append(GraphFiles(graph=labels[directory], directories=(directory,), ranks=ranks))
     return discovery
 
 
@@ -220,7 +223,7 @@ def _uri(directory: Path, name: str, root: Path) -> str:
     return quote(os.fsencode(relative.as_posix()), safe="/")
 
 
-def _pair(graph: str, entries: Iterable[_Entry], wanted: tuple[int, ...] | None) -> GraphFiles:
+def _pair(entries: Iterable[_Entry], wanted: tuple[int, ...] | None) -> tuple[RankFiles, ...]:
     """Joins the halves of each rank; a second file for the same half is a rival."""
     # Ranks without a number stand apart by directory until they are read.
     halves: dict[tuple[int, Path | None], dict[Artifact, list[_Entry]]] = {}
@@ -231,7 +234,7 @@ def _pair(graph: str, entries: Iterable[_Entry], wanted: tuple[int, ...] | None)
     for rank in wanted or ():
         halves.setdefault((rank, None), {})
     ranks = (_rank_files(None if rank < 0 else rank, found) for (rank, _), found in halves.items())
-    return GraphFiles(graph=graph, ranks=tuple(sorted(ranks, key=lambda files: files.rank or 0)))
+    return tuple(sorted(ranks, key=lambda files: files.rank or 0))
 
 
 def _rank_files(rank: int | None, halves: dict[Artifact, list[_Entry]]) -> RankFiles:

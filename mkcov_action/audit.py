@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mkcov_action import engine
-from mkcov_action.artifacts import Discovery, discover, nearby, reason_of
+from mkcov_action.artifacts import Discovery, GraphFiles, discover, nearby, reason_of
 from mkcov_action.config import Config
 from mkcov_action.finding import Failure
 from mkcov_action.loader import Loaded, Progress, load
@@ -71,19 +71,18 @@ def _header(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | N
 
 def _empty(discovery: Discovery, loaded: Loaded, config: Config) -> Iterator[Failure]:
     """Nothing found must not be green; neither must a run that could read no rank at all."""
-    for megakernel in loaded.megakernels:
-        if not any(rank.files.any for rank in megakernel.ranks) and not config.allow_empty:
-            yield Failure(message=_nothing_in(megakernel.graph, config), graph=megakernel.graph)
+    for graph in discovery.graphs:
+        if not any(rank.any for rank in graph.ranks) and not config.allow_empty:
+            yield Failure(message=_nothing_in(graph), graph=graph.graph)
     ranks = [rank for megakernel in loaded.megakernels for rank in megakernel.ranks if rank.files.any]
     if ranks and not any(rank.audited for rank in ranks):
         yield Failure(message="no rank could be audited: see the findings")
 
 
-def _nothing_in(graph: str, config: Config) -> str:
-    base = Path(os.path.realpath(Path(config.root, graph)))
-    found = [os.path.relpath(path, config.root) for path in nearby(base)]
-    hint = f"; there are some in {', '.join(found)}" if found else ""
+def _nothing_in(graph: GraphFiles) -> str:
+    found = [os.path.relpath(path) for directory in graph.directories for path in nearby(directory)]
+    hint = f"; there are some in {', '.join(dict.fromkeys(found))}" if found else ""
     return (
-        f"{graph}: no generated artifacts here (kernel_<rank>.cu with task_graph_<rank>.json,"
+        f"{graph.graph}: no generated artifacts here (kernel_<rank>.cu with task_graph_<rank>.json,"
         f" test_rank<rank>.cu with task_graph_rank<rank>.json, or test.cu with task_graph.json){hint}"
     )

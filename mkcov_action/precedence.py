@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import chain
+from dataclasses import replace
 
 from mkcov_action.analyses.consumption import Consumption, SlotKey
 from mkcov_action.finding import Finding, family_of
@@ -34,23 +34,37 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
         if finding.tensor
     }
     left = [f for f in findings if not any((f.rule, f.tensor, rank) in silenced for rank in f.ranks)]
-    lost = set(chain.from_iterable(_lost_readers(rank, left, context) for rank in context.ranks))
-    return [f for f in left if not (f.rule in _OF_LOST_READERS and (f.tensor, f.ranks) in lost)]
+    for rank in context.ranks:
+        left = _without_lost_readers(rank, left, context)
+    return left
 
 
-def _lost_readers(
-    rank: Rank, findings: list[Finding], context: Context
-) -> Iterable[tuple[str, tuple[int, ...]]]:
-    """The tensors whose reader, to all appearances, reads an uninitialised one instead."""
+def _without_lost_readers(rank: Rank, findings: list[Finding], context: Context) -> list[Finding]:
+    """Drops what a tensor shows whose reader reads an uninitialised one instead, which then says so."""
     mine = [finding for finding in findings if finding.ranks == (rank.number,) and finding.tensor]
-    usurpers = [finding.tensor for finding in mine if finding.rule == "MK103" and finding.tensor]
+    usurpers = [finding for finding in mine if finding.rule == "MK103"]
     if not usurpers:
-        return
+        return findings
     consumption = context.consumption(rank)
+    explained: set[int] = set()
+    belongs: dict[int, str] = {}
     for finding in mine:
-        if finding.tensor and finding.rule in _OF_LOST_READERS:
-            if any(_displaces(usurper, finding.tensor, rank, consumption) for usurper in usurpers):
-                yield finding.tensor, finding.ranks
+        if finding.rule in _OF_LOST_READERS and finding.tensor:
+            for usurper in usurpers:
+                if usurper.tensor and _displaces(usurper.tensor, finding.tensor, rank, consumption):
+                    explained.add(id(finding))
+                    belongs.setdefault(id(usurper), finding.tensor)
+                    break
+    return [
+        _with_hint(finding, belongs.get(id(finding))) for finding in findings if id(finding) not in explained
+    ]
+
+
+def _with_hint(finding: Finding, tensor: str | None) -> Finding:
+    if tensor is None:
+        return finding
+    hint = f"{finding.message}; {tensor}, which no task reads, probably belongs there"
+    return replace(finding, message=hint)
 
 
 def _displaces(usurper: str, tensor: str, rank: Rank, consumption: Consumption) -> bool:

@@ -41,9 +41,9 @@ def test_a_bad_case_yields_exactly_its_golden(directory: Path) -> None:
     assert findings_of(directory) == json.loads((directory / "expected.json").read_text())
 
 
-@pytest.mark.parametrize("path, text", goldens(), ids=lambda item: name_of(item) if isinstance(item, Path) else "")
-def test_golden_files_are_what_is_shown(path: Path, text: str) -> None:
-    assert path.read_text(encoding="utf-8") == text
+def test_golden_files_are_what_is_shown() -> None:
+    stale = [name_of(path) for path, text in goldens() if path.read_text(encoding="utf-8") != text]
+    assert stale == []
 
 
 @pytest.mark.parametrize("name", SHOWN)

@@ -6,6 +6,7 @@ build.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import click
 
 from tools.builder import GraphBuilder, decoder, write_ranks
 from tools.builder.decoder import Sizes
-from tools.rule_cases import CASES
+from tools.rule_cases import CASES, Case
 
 ROOT = Path(__file__).resolve().parents[1] / "fixtures"
 
@@ -48,15 +49,21 @@ def build(root: Path) -> Iterator[Path]:
     for name, graph in GRAPHS.items():
         yield from write_ranks(graph(), root / name, compress="xz" if name.startswith("glm/") else None)
     for case in CASES:
-        directory = root / "rules" / case.path
-        for stale in sorted(directory.rglob("*")):
-            if stale.is_file() and stale.name != "expected.json":
-                stale.unlink()
-        directory.mkdir(parents=True, exist_ok=True)
-        case.recipe(directory)
-        if case.arguments:
-            (directory / "arguments").write_text("\n".join(case.arguments) + "\n")
-        yield from sorted(path for path in directory.rglob("*") if path.is_file())
+        yield from write_case(case, root / "rules" / case.path)
+
+
+def write_case(case: Case, directory: Path) -> list[Path]:
+    """Writes a rule's case anew, leaving only its golden file; returns the files."""
+    for stale in directory.glob("*"):
+        if stale.is_dir():
+            shutil.rmtree(stale)
+        elif stale.name != "expected.json":
+            stale.unlink()
+    directory.mkdir(parents=True, exist_ok=True)
+    case.recipe(directory)
+    if case.arguments:
+        (directory / "arguments").write_text("\n".join(case.arguments) + "\n")
+    return sorted(path for path in directory.rglob("*") if path.is_file() and path.name != "expected.json")
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

@@ -13,7 +13,8 @@ LAYERS = range(3)
 def norms(graph: Small, *, unread: tuple[int, ...] = ()) -> None:
     """A norm a layer, whose weight some layers attach and do not take."""
     source = graph.x
-    shared = graph.model("norm", (16,))
+    shared = graph.model("first_norm", (16,))
+    graph.operator("TASK_RMS_NORM_HOPPER", [source, shared], [graph.y])
     for layer in LAYERS:
         weight = graph.model(f"layer_{layer}_norm", (16,))
         result = graph.scratch(f"layer_{layer}_normed", (2, 16))
@@ -58,7 +59,7 @@ def on_one_rank(out: Path) -> None:
     for rank in range(2):
         graph = Small(rank, 2)
         table = graph.model("rope_cos", (2, 16))
-        graph.linear("layer_0_proj", table if rank == 0 else graph.x, graph.y)
+        residual(graph, table if rank == 0 else graph.x, ignored=False)
         graph.head().write(out)
 
 
@@ -286,20 +287,20 @@ def matched(out: Path) -> None:
 # --- MK112 incomplete-shuffle ---------------------------------------------------------------------
 
 
-def shuffle(out: Path, old: str = "", new: str = "", rows: int = 16) -> None:
+def shuffle(out: Path, old: str = "", new: str = "", groups: int = 2) -> None:
     """A fused weight of two parts, with one figure of its copies changed."""
     graph = Small()
-    weight = graph.shuffled("layer_0_gatedup_proj", {"gate": (rows, 16), "up": (16, 16)}, groups=2)
-    wide = graph.scratch("gated", (2, rows + 16))
+    weight = graph.shuffled("layer_0_gatedup_proj", {"gate": (16, 16), "up": (16, 16)}, groups)
+    wide = graph.scratch("gated", (2, 32))
     graph.operator("TASK_LINEAR_SM100", [graph.x, weight], [wide])
-    graph.operator("TASK_LINEAR_SM100", [wide, graph.model("layer_0_proj", (16, rows + 16))], [graph.y])
+    graph.operator("TASK_LINEAR_SM100", [wide, graph.model("layer_0_proj", (16, 32))], [graph.y])
     graph.patch_kernel(lambda text: text.replace(old, new, 1))
     graph.head().write(out)
 
 
 @case("incomplete-shuffle", "bad")
 def rows_lost_by_a_division(out: Path) -> None:
-    shuffle(out, rows=17)
+    shuffle(out, groups=3)
 
 
 @case("incomplete-shuffle", "bad")
