@@ -54,9 +54,11 @@ class ArtifactFile:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise OSError("not a regular file")
             if self.compression == ".xz":
-                yield cast(BinaryIO, lzma.open(stream))
+                with lzma.open(stream) as plain:
+                    yield cast(BinaryIO, plain)
             elif self.compression == ".gz":
-                yield cast(BinaryIO, gzip.open(stream))
+                with gzip.open(stream) as plain:
+                    yield cast(BinaryIO, plain)
             else:
                 yield stream
 
@@ -137,7 +139,7 @@ def discover(config: Config) -> Discovery:
 def _directory(given: str) -> Path:
     """The real path of a directory that can be listed; OSError or ValueError if it is none."""
     directory = Path(os.path.realpath(given))
-    if not stat.S_ISDIR(os.stat(directory).st_mode):
+    if not stat.S_ISDIR(directory.stat().st_mode):
         raise NotADirectoryError(0, "not a directory; give the directory that holds the generated files")
     os.scandir(directory).close()
     return directory

@@ -36,7 +36,7 @@ class Timings:
 
 
 def audit(
-    config: Config, *, progress: Progress = lambda done, total: None, timings: Timings | None = None
+    config: Config, *, progress: Progress | None = None, timings: Timings | None = None
 ) -> Report:
     """Audits what `config` names. Never raises on what the disk holds: failures are in the report."""
     timings = timings or Timings()

@@ -45,7 +45,7 @@ def run(context: Context, rules: Sequence[Rule] = RULES) -> Outcome:
             continue
         try:
             results = list(rule(context))
-        except Exception as error:  # reported as exit 3; the other rules still report
+        except Exception as error:  # noqa: BLE001 - reported as exit 3; the other rules still report
             failures.append(_failure(rule, context, error))
             continue
         seen += [result for result in results if isinstance(result, Finding)]
@@ -74,7 +74,7 @@ def _crashes_on(rule: Rule, context: Context, number: int) -> bool:
     alone = replace(context.megakernel, ranks=(context.megakernel.rank(number),))
     try:
         list(rule(Context(alone, context.config)))
-    except Exception:
+    except Exception:  # noqa: BLE001 - that is the question
         return True
     return False
 
@@ -119,13 +119,15 @@ def _declared(finding: Finding, tensor: str) -> Place:
     return Place(rank=finding.ranks[0], tensor=tensor, text=tensor)
 
 
-_DIGITS = re.compile(r"(\d+)")
+_DIGITS = re.compile(r"([0-9]+)")
 
 
 def natural(name: str) -> tuple[tuple[str, int, str], ...]:
-    """A sort key under which layer_2 comes before layer_10."""
+    """A sort key under which layer_2 comes before layer_10, however long a number is."""
     parts = _DIGITS.split(name)
-    return tuple(("", int(part), part) if index % 2 else (part, 0, "") for index, part in enumerate(parts))
+    return tuple(
+        ("", len(part.lstrip("0")), part) if index % 2 else (part, 0, "") for index, part in enumerate(parts)
+    )
 
 
 def _placed(finding: Finding, megakernel: Megakernel) -> Finding:

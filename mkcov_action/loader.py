@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from pathlib import Path
 
 from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFiles, RankFiles, reason_of
 from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind
@@ -51,7 +52,7 @@ def load(
     header: Mapping[int, str] | None = None,
     wanted: tuple[int, ...] | None = None,
     workers: int = 0,
-    progress: Progress = lambda done, total: None,
+    progress: Progress | None = None,
 ) -> Loaded:
     """Reads every rank of every graph, one process a rank up to `workers` (0: one a processor).
 
@@ -59,7 +60,7 @@ def load(
     on the number of workers.
     """
     files = [rank for graph in graphs for rank in graph.ranks]
-    results = iter(_read_all(files, header, _worker_count(files, workers), progress))
+    results = iter(_read_all(files, header, _worker_count(files, workers), progress or _silent))
     megakernels: list[Megakernel] = []
     failures: list[Failure] = []
     for graph in graphs:
@@ -68,6 +69,11 @@ def load(
         ranks = [item.rank for item in read if wanted is None or item.rank.number in wanted]
         megakernels.append(Megakernel(graph=graph.graph, ranks=_join(ranks)))
     return Loaded(tuple(megakernels), tuple(failures))
+
+
+def _silent(done: int, total: int) -> None:
+    """The progress of those who do not watch."""
+    del done, total
 
 
 def _failure(graph: str, item: _Read) -> Failure:
@@ -118,7 +124,7 @@ def _read_rank(files: RankFiles, header: Mapping[int, str] | None) -> _Read:
     gc.disable()
     try:
         return _Read(_rank(files, header))
-    except Exception as error:  # a bug of ours must not cost the other ranks their audit
+    except Exception as error:  # noqa: BLE001 - a bug of ours must not cost the other ranks their audit
         return _Read(_unread(files), describe(error))
     finally:
         if enabled:
@@ -128,7 +134,7 @@ def _read_rank(files: RankFiles, header: Mapping[int, str] | None) -> _Read:
 def describe(error: BaseException) -> str:
     """An internal error in one line: its type, its text and where in this package it came up."""
     frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({os.path.basename(frames[-1].filename)}:{frames[-1].lineno})" if frames else ""
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {error}{place}"
 
 
@@ -196,9 +202,8 @@ def _mislabelled(files: RankFiles, number: int, graph: TaskGraph | None) -> list
         problems.append(
             _claim(f"the file name says rank {number}, its task 1 triggers an event of rank {graph.rank}")
         )
-    for rival in files.rivals:
-        problems.append(_claim(f"a second file claims rank {number} and was not read", rival))
-    return problems
+    message = f"a second file claims rank {number} and was not read"
+    return [*problems, *(_claim(message, rival) for rival in files.rivals)]
 
 
 def _claim(message: str, file: ArtifactFile | None = None) -> Problem:

@@ -37,8 +37,9 @@ class Rank:
 
     @property
     def graph(self) -> TaskGraph:
-        """The task graph of an audited rank."""
-        assert self.task_graph is not None
+        """The task graph of an audited rank; ValueError for another."""
+        if self.task_graph is None:
+            raise ValueError(f"rank {self.number} has no task graph")
         return self.task_graph
 
     def type_name(self, number: int) -> str:

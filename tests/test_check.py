@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from mkcov_action import loader
+from mkcov_action import kernel_source, loader
 from mkcov_action.commands import cli
 from mkcov_action.rules import RULES
 from tools.builder import GraphBuilder, decoder, write_ranks
@@ -102,7 +102,7 @@ def test_an_internal_error_names_rule_and_rank_and_costs_nothing_else(
 def test_a_crash_while_reading_one_rank_is_exit_3_and_the_others_are_audited(
     wired: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read = loader.read_kernel_source
+    read = kernel_source.read_kernel_source
     monkeypatch.setattr(loader, "read_kernel_source", lambda data: 1 / 0 if b"MY_RANK_1" in data else read(data))
     kernel = wired / "kernel_1.cu"
     kernel.write_text("// MY_RANK_1\n" + kernel.read_text())
@@ -358,7 +358,6 @@ def with_names(out: Path, names: list[str]) -> Path:
     """Each name declared as a model tensor that nothing reads, and named by a task as well."""
     graph = Small()
     for name in names:
-        graph.model("placeholder", (2, 2)) if False else None
         text = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\0", "\\0")
         graph.raw_declaration(f'char *v = static_cast<char*>(model_tensors.at("v"));\n  all_tensors["{text}"] = v;')
     graph.linear("layer_0_proj", graph.x, graph.y)
@@ -446,7 +445,7 @@ def as_nobody(directory: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("name", ["kernel_0.cu", "task_graph_0.json", ""])
 def test_no_permission_is_told(name: str) -> None:
     with tempfile.TemporaryDirectory() as parent:
-        os.chmod(parent, 0o755)
+        Path(parent).chmod(0o755)  # noqa: S103 - the child must get there
         directory = Path(parent, "gen")
         write_ranks(decoder(ranks=2), directory)
         run(directory)  # every module is imported before the child loses its rights

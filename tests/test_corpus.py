@@ -130,3 +130,26 @@ def test_every_status_of_a_clean_graph_is_ok_dead_or_a_result() -> None:
     report = report_of("qwen3-8b-hopper-2layers")
     counts = Counter(tensor.status for tensor in report.tensors)
     assert counts == {Status.OK: 37, Status.DEAD: 3, Status.WRITE_ONLY: 1}
+
+
+def test_qwen_without_its_rotary_tables_fails_without_any_option(tmp_path: Path) -> None:
+    """The tables stay attached and are cut from every attention, slot by slot, as nullptr."""
+    graph = "qwen3-0.6b-hopper"
+    for source in (CORPUS / graph).glob("*.xz"):
+        text = lzma.decompress(source.read_bytes()).decode()
+        if source.name.startswith("task_graph"):
+            data = json.loads(text)
+            for task in data["all_tasks"]:
+                task["inputs"] = [cut(tensor) for tensor in task["inputs"] or ()] or None
+            text = json.dumps(data, indent=2)
+        (tmp_path / source.name.removesuffix(".xz")).write_text(text)
+    report = audit(Config(paths=(str(tmp_path),), root=tmp_path))
+    bad = [(finding.rule, finding.tensor) for finding in report.findings if finding.severity is Severity.ERROR]
+    assert bad == [("MK101", "cos_position_embedding"), ("MK101", "sin_position_embedding")]
+    assert report.exit_code == 1
+
+
+def cut(tensor: dict[str, Any]) -> dict[str, Any]:
+    if tensor["base_ptr"] not in ("cos_position_embedding", "sin_position_embedding"):
+        return tensor
+    return {"base_ptr": "nullptr", "data_type": 999, "dims": [], "offset": 0, "strides": []}

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkcov_action.finding import Problem, ProblemKind
 from mkcov_action import task_graph_json
+from mkcov_action.finding import Problem, ProblemKind
 from mkcov_action.task_graph import METADATA_FIELDS, TaskGraph
 from mkcov_action.task_graph_json import decode, read_task_graph
 
@@ -258,7 +258,8 @@ def test_what_is_no_task_graph_is_told_with_its_pointer_and_line(text: bytes, po
     value: Any = json.loads(text)
     for step in pointer.split("/")[1:]:
         value = value[int(step) if step.isdigit() else step]
-    assert problem.line is not None and problem.column is not None
+    assert problem.line is not None
+    assert problem.column is not None
     rest = text.decode().split("\n")[problem.line - 1][problem.column - 1 :]
     assert rest.startswith(json.dumps(value)[:1]), "line and column lead to the value"
 
@@ -303,7 +304,7 @@ def test_a_damaged_file_is_read_as_the_standard_parser_reads_it_or_refused(
     seed: int, layout: Callable[[Document], bytes]
 ) -> None:
     """One to three bytes flipped, dropped or doubled: what we accept, json.loads reads alike."""
-    dice = random.Random(seed)
+    dice = random.Random(seed)  # noqa: S311
     text = bytearray(layout(SMALL))
     for _ in range(dice.randint(1, 3)):
         at = dice.randrange(len(text))

@@ -13,8 +13,10 @@ _EPILOG = "For a megakernel that compiles, exits 0 and talks nonsense, run `mkco
 @click.group(context_settings={"help_option_names": ["-h", "--help"]}, epilog=_EPILOG)
 @click.version_option(__version__, prog_name="mkcov", message="%(prog)s %(version)s")
 def cli() -> None:
-    """Proves the wiring of Mirage megakernels from their generated kernel_<rank>.cu and
-    task_graph_<rank>.json, without a GPU."""
+    """Prove, without a GPU, that a Mirage megakernel is wired.
+
+    Reads the kernel_<rank>.cu and task_graph_<rank>.json that the generator writes for each rank.
+    """
 
 
 cli.add_command(check)

@@ -26,15 +26,16 @@ def write_file(path: Path, text: str) -> str | None:
         if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be replaced
             path.write_text(text, encoding="utf-8")
             return None
-        descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
+        temporary = Path(name)
         try:
             with os.fdopen(descriptor, "w", encoding="utf-8", newline="\n") as stream:
                 stream.write(text)
-            os.chmod(temporary, mode & 0o777)
-            os.replace(temporary, path)
+            temporary.chmod(mode & 0o777)
+            temporary.replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                temporary.unlink()
             raise
     except (OSError, ValueError) as error:
         return reason_of(error)

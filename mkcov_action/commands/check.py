@@ -79,6 +79,7 @@ from mkcov_action.reporters.clean import clean
     help="Colour the text; auto: on a terminal, unless NO_COLOR is set.",
 )
 def check(
+    *,
     paths: tuple[str, ...],
     ranks: str | None,
     critical: str | None,
