@@ -6,12 +6,15 @@ import gc
 import itertools
 import multiprocessing
 import os
+import signal
 import sys
+import threading
 import traceback
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -99,12 +102,33 @@ def _read_all(
         return results
     # Forking is cheapest and this program has no threads; elsewhere it may not exist.
     method = "fork" if sys.platform == "linux" else "spawn"
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context(method)) as pool:
-        futures = [pool.submit(_read_rank, item, header) for item in files]
+    context = multiprocessing.get_context(method)
+    with ProcessPoolExecutor(workers, mp_context=context, initializer=_die_quietly) as pool:
+        with _quiet_interrupts():  # a forked process must not even be born with our handler
+            futures = [pool.submit(_read_rank, item, header) for item in files]
         progress(0, len(files))
         for done, _ in enumerate(as_completed(futures), start=1):
             progress(done, len(files))
     return [_result(future, item) for future, item in zip(futures, files, strict=True)]
+
+
+def _die_quietly() -> None:
+    """Lets an interrupt end a reading process without a word: the main one speaks."""
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@contextmanager
+def _quiet_interrupts() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
+        yield
+        return
+    before = signal.getsignal(signal.SIGINT)
+    _die_quietly()
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _result(future: Future[_Read], files: RankFiles) -> _Read:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -484,3 +486,39 @@ def test_a_graph_of_one_type_of_operator_without_tensors_is_read(tmp_path: Path)
     graph.operator("TASK_IDENTITY", [None], [None], waits_for=())
     graph.write(tmp_path)
     assert run(tmp_path).exit_code == 1  # x is unconsumed
+
+
+def test_an_interrupt_ends_the_run_in_one_line(tmp_path: Path) -> None:
+    directory = tmp_path / "gen"
+    write_ranks(decoder(ranks=2, tasks=100_000), directory)
+    command = [sys.executable, "-m", "mkcov_action", "check", str(directory), "--workers", "2"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        while process.poll() is None and not children.read_text():
+            time.sleep(0.01)
+        time.sleep(0.1)  # earlier, the signal itself may end the process, which is as good
+        os.killpg(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=30)
+    ended = (process.returncode, output, errors.strip())
+    assert ended in [(130, "", "mkcov: interrupted"), (-signal.SIGINT, "", "")]
+
+
+def test_a_reader_that_has_seen_enough_does_not_change_the_verdict(unwired: Path) -> None:
+    command = f"{sys.executable} -m mkcov_action check {unwired} --all | head -n 1 >/dev/null; echo ${{PIPESTATUS[0]}}"
+    result = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
+    assert (result.stdout, result.stderr) == ("1\n", "")
+
+
+def test_an_error_of_our_own_is_one_line_and_exit_3(wired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.modules["mkcov_action.commands.check"], "audit", lambda *_, **__: 1 / 0)
+    result = run(wired)
+    assert result.exit_code == 3
+    assert result.output.startswith("mkcov: internal error: ZeroDivisionError: division by zero (test_check.py:")
+
+
+def test_no_command_is_help_and_no_success() -> None:
+    result = CliRunner().invoke(cli, [])
+    assert result.exit_code == 2
+    assert "check" in result.output

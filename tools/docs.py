@@ -125,7 +125,7 @@ def options_table(command: click.Command, name: str) -> str:
     rows = ["| option | what it does |", "|---|---|"]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and isinstance(parameter, click.Option):
             option, text = (" ".join(part.split()).replace("|", "\\|") for part in record)
             rows.append(f"| `{option}` | {text} |")
     return "\n".join(rows)

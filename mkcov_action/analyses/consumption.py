@@ -96,6 +96,12 @@ class Consumption:
     usages: Mapping[str, Usage]
     accesses: Mapping[SlotKey, Access]
 
+    @property
+    def types_without_role(self) -> tuple[str, ...]:
+        """The names of the task types whose slots have no known role, sorted."""
+        names = {slot.operator.type_name for slot in self.accesses}
+        return tuple(sorted(names - TASK_TYPES.keys()))
+
     def of(self, tensor: str) -> Usage:
         """The usage of a tensor; an empty one if no task names it."""
         return self.usages.get(tensor) or Usage()

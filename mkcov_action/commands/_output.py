@@ -15,8 +15,12 @@ from mkcov_action.artifacts import reason_of
 def write(stream: TextIO, text: str) -> None:
     """Prints text as it is; what the stream's encoding lacks is escaped rather than fatal."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
-    stream.flush()
+    try:
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+        stream.flush()
+    except BrokenPipeError:
+        # The reader has seen enough (`| head`); the verdict still counts.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def write_file(path: Path, text: str) -> str | None:

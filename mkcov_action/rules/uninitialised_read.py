@@ -33,6 +33,10 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
     """
     for rank in context.ranks:
         consumption = context.consumption(rank)
+        for type_name in consumption.types_without_role:
+            yield uninitialised_read.not_checked(
+                f"{type_name}: the role of its slots is not known; its inputs count as read, its outputs as written"
+            )
         for name, declaration in rank.declarations.items():
             if declaration.origin not in (Origin.SCRATCH, Origin.SYMMETRIC):
                 continue
