@@ -74,8 +74,8 @@ def name_task_types(
 def _numbered(names: Iterable[str]) -> Iterator[tuple[int, str]]:
     """Names that tell their number: so the dispatcher's reader spells integer literals."""
     for name in names:
-        digits = name.removeprefix("TYPE_")
-        if digits != name and digits.isdecimal() and len(digits) < 10:
+        digits = name.removeprefix("TYPE_")[:9]
+        if digits.isdecimal() and name == f"TYPE_{int(digits)}":
             yield int(digits), name
 
 

@@ -53,7 +53,7 @@ def dead_scratch(context: Context) -> Iterator[Result]:
                     ranks=(rank.number,),
                     message=f"{name}{size} is allocated and no task touches it",
                     consequence="its memory is wasted",
-                    fix=f"do not allocate {name} in this configuration",
+                    fix="do not allocate the buffer in this configuration",
                 )
 
 

@@ -9,6 +9,10 @@ from mkcov_action.finding import Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import ignored_slots, plural
 
+_FIX = (
+    "in the model builder pass the tensor to the layer that needs it, so that a task takes it as an input,"
+    " and generate again"
+)
 _ROTARY = re.compile(r"rope|cos|sin", re.IGNORECASE)
 
 
@@ -58,7 +62,7 @@ def missing_wiring(context: Context) -> Iterator[Result]:
                 ranks=(rank.number,),
                 message=message,
                 consequence=_consequence(name),
-                fix=_fix(name),
+                fix=_FIX,
             )
 
 
@@ -69,10 +73,3 @@ def _consequence(name: str) -> str:
             " numerics test passes"
         )
     return "the model runs without this tensor, and no numerics test of a single kernel can tell"
-
-
-def _fix(name: str) -> str:
-    return (
-        f"pass {name} to the layer that needs it in the model builder, so that a task takes it as an input,"
-        " and generate again"
-    )

@@ -41,4 +41,8 @@ def unaudited_ranks(context: Context) -> Iterator[Result]:
 
 
 def _given(ranks: list[int]) -> str:
-    return f"only rank {ranks[0]} was given" if len(ranks) == 1 else f"{len(ranks):,} were given: {listed(ranks, 8)}"
+    return (
+        f"only rank {ranks[0]} was given"
+        if len(ranks) == 1
+        else f"{len(ranks):,} were given: {listed(ranks, 8)}"
+    )

@@ -47,5 +47,5 @@ def unconsumed_tensor(context: Context) -> Iterator[Result]:
                 consequence="none if the runtime hands it over by itself, as it does for this name"
                 if carried
                 else "the model computes without this tensor",
-                fix=f"pass {name} to the layer that needs it, or do not attach it",
+                fix="pass the tensor to the layer that needs it, or do not attach it",
             )

@@ -53,5 +53,5 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
                 ranks=(rank.number,),
                 message=f"{name} is read by {readers(slots)} and no task writes it",
                 consequence="the kernel computes with whatever the memory held before",
-                fix=f"let an operator write {name}, or point its reader at the buffer that is written",
+                fix="let an operator write the buffer, or point its reader at the one that is written",
             )

@@ -47,7 +47,7 @@ def write_only_tensor(context: Context) -> Iterator[Result]:
                 consequence="none if it is a result of the model, as attached tensors usually are"
                 if result
                 else "its values are computed and lost: the task that should read them reads something else",
-                fix=f"if a layer should read {name}, pass it there"
+                fix="if a layer should read the tensor, pass it there"
                 if result
-                else f"let the next operator read {name}, or drop the one that writes it",
+                else "let the next operator read the buffer, or drop the one that writes it",
             )
