@@ -211,20 +211,16 @@ class _Reader:
             variable.origin = Origin.MODEL
         else:
             variable.origin = Origin.SYMMETRIC
-            variable.bytes = self._size(value)
+            variable.bytes = integer(value["bytes"])
             variable.allocated = True
         return True
-
-    def _size(self, allocation: re.Match[str]) -> int | None:
-        whole = self._code.startswith(")", allocation.end())
-        return integer(allocation["bytes"]) if whole else None
 
     def _allocate(self, statement: re.Match[str]) -> None:
         name = self._spelled(statement, "allocated")
         variable = self._variables.setdefault(name, _Variable(self._line(statement)))
         forms = {"char": Origin.SHUFFLED, "void": Origin.SCRATCH}
         variable.origin = forms.get(variable.pointee, Origin.UNKNOWN)
-        variable.bytes = self._size(statement)
+        variable.bytes = integer(statement["bytes"])
         variable.allocated = True
         variable.mentioned = False
         variable.copies.clear()

@@ -60,7 +60,7 @@ class Dispatcher:
 _FUNCTION = re.compile(r"_execute_\w+\s*\([^;{}]{0,600}+\{")
 _CONDITION = re.compile(
     rf"""
-    if (?<!\wif) [\s(]+ task_desc \s* (?:->|\.) \s* task_type \s* == (?P<type> [^&|;{{}}]{{1,200}}+ ) &&
+    if [\s(]+ task_desc \s* (?:->|\.) \s* task_type \s* == (?P<type> [^&|;{{}}]{{1,200}}+ ) &&
     [\s(]* task_desc \s* (?:->|\.) \s* variant_id \s* == \s* (?P<variant>{INTEGER}) [\s)]* \{{
     """,
     re.VERBOSE,

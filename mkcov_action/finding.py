@@ -108,7 +108,8 @@ class Finding:
     """One defect, as a rule saw it in one rank or, after folding, on all ranks that share it.
 
     `message` says what is wrong and names it, `consequence` what that does to the model, `fix`
-    what to do. `kind` tells findings of one rule apart that must not be folded into one.
+    what to do. `kind` tells findings of one rule apart that must not be folded into one; `slots` are
+    the sides and indices of the operator's slots that are at fault.
     `members` lists the tensors (or layers) of a fault that repeats.
     """
 
@@ -123,6 +124,7 @@ class Finding:
     tensor: str | None = None
     operator: Operator | None = None
     kind: str = ""
+    slots: tuple[tuple[str, int], ...] = ()
     confidence: Confidence = Confidence.CERTAIN
     members: tuple[str, ...] = ()
     place: Place | None = None

@@ -6,16 +6,19 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
-from mkcov_action.analyses.consumption import Consumption, SlotKey
-from mkcov_action.finding import Finding, family_of
+from mkcov_action.analyses.consumption import Consumption, Side, SlotKey
+from mkcov_action.finding import Finding, Place, family_of
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules import Context
+from mkcov_action.rules._wording import listed
 
 # For the same tensor on the same rank.
 _SILENCES = {
     "MK101": frozenset({"MK102", "MK105", "MK108", "MK109", "MK110"}),
     "MK102": frozenset({"MK105", "MK108"}),
 }
+# Operands that stand where another tensor belongs: uninitialised memory, nullptr.
+_USURPERS = frozenset({"MK103", "MK106"})
 # What a tensor shows whose last reader took another operand by mistake.
 _OF_LOST_READERS = frozenset({"MK101", "MK102", "MK109"})
 
@@ -36,52 +39,70 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
     left = [f for f in findings if not any((f.rule, f.tensor, rank) in silenced for rank in f.ranks)]
     for rank in context.ranks:
         left = _without_lost_readers(rank, left, context)
+        left = _without_blindness(rank, left)
     return left
 
 
+def _without_blindness(rank: Rank, findings: list[Finding]) -> list[Finding]:
+    """Attention is blind because the rotary tables, of which that is already said, reach no task."""
+    unread = [f.tensor for f in findings if f.rule == "MK101" and f.ranks == (rank.number,) and f.tensor]
+    if not any(_named_for(tensor, role) for tensor in unread for role in ("cos", "sin")):
+        return findings
+    return [f for f in findings if (f.rule, f.ranks) != ("MK107", (rank.number,))]
+
+
 def _without_lost_readers(rank: Rank, findings: list[Finding], context: Context) -> list[Finding]:
-    """Drops what a tensor shows whose reader reads an uninitialised one instead, which then says so."""
-    mine = [finding for finding in findings if finding.ranks == (rank.number,) and finding.tensor]
-    usurpers = [finding for finding in mine if finding.rule == "MK103"]
+    """Drops what a tensor shows whose reader takes another operand by mistake, which then says so."""
+    mine = [finding for finding in findings if finding.ranks == (rank.number,)]
+    usurpers = [finding for finding in mine if finding.rule in _USURPERS]
     if not usurpers:
         return findings
     consumption = context.consumption(rank)
+    belong: dict[int, list[str]] = {}
     explained: set[int] = set()
-    belongs: dict[int, str] = {}
     for finding in mine:
-        if finding.rule in _OF_LOST_READERS and finding.tensor:
-            for usurper in usurpers:
-                if usurper.tensor and _displaces(usurper.tensor, finding.tensor, rank, consumption):
-                    explained.add(id(finding))
-                    belongs.setdefault(id(usurper), finding.tensor)
-                    break
-    return [
-        _with_hint(finding, belongs.get(id(finding))) for finding in findings if id(finding) not in explained
-    ]
+        if finding.rule not in _OF_LOST_READERS or finding.tensor is None:
+            continue
+        usurper = next((u for u in usurpers if _displaces(u, finding.tensor, rank, consumption)), None)
+        if usurper is not None:
+            explained.add(id(finding))
+            belong.setdefault(id(usurper), []).append(finding.tensor)
+    return [_with_hint(f, belong.get(id(f), [])) for f in findings if id(f) not in explained]
 
 
-def _with_hint(finding: Finding, tensor: str | None) -> Finding:
-    if tensor is None:
+def _with_hint(finding: Finding, tensors: list[str]) -> Finding:
+    if not tensors:
         return finding
-    hint = f"{finding.message}; {tensor}, which no task reads, probably belongs there"
-    return replace(finding, message=hint)
+    one = len(tensors) == 1
+    hint = f"{listed(tensors)}, which no task reads, probably {'belongs' if one else 'belong'} there"
+    places = tuple(Place(rank=finding.ranks[0], tensor=tensor, text=tensor) for tensor in tensors)
+    return replace(finding, message=f"{finding.message}; {hint}", mentions=(*finding.mentions, *places))
 
 
-def _displaces(usurper: str, tensor: str, rank: Rank, consumption: Consumption) -> bool:
-    """Whether `usurper` stands where `tensor` belongs.
+def _displaces(usurper: Finding, tensor: str, rank: Rank, consumption: Consumption) -> bool:
+    """Whether what `usurper` found stands where `tensor` belongs.
 
-    The slots say so if those that hold it hold the other members of the tensor's family or are
-    named for it; two buffers of equal size, one read and never written, the other written and
-    never read, say so by themselves.
+    Its slots say so if they hold the other members of the tensor's family elsewhere or are named
+    for it; two buffers of equal size, one read and never written, the other written and never read,
+    say so by themselves.
     """
-    slots = _reading_slots(consumption, usurper)
+    slots = _slots_of(usurper, consumption)
     siblings = (name for name in rank.declarations if family_of(name) == family_of(tensor) and name != tensor)
     if any(_names(slots) & _names(_reading_slots(consumption, name)) for name in siblings):
         return True
     if any(slot.role and _named_for(tensor, slot.role.name) for slot in slots):
         return True
     size = rank.declarations[tensor].bytes
-    return consumption.is_written(tensor) and size is not None and size == rank.declarations[usurper].bytes
+    taken = rank.declarations.get(usurper.tensor or "")
+    return taken is not None and size is not None and size == taken.bytes and consumption.is_written(tensor)
+
+
+def _slots_of(usurper: Finding, consumption: Consumption) -> list[SlotKey]:
+    """The slots in which a finding's tensor, or its nullptr, stands instead of another tensor."""
+    if usurper.tensor is not None:
+        return _reading_slots(consumption, usurper.tensor)
+    operator = usurper.operator
+    return [SlotKey(operator, Side(side), index) for side, index in usurper.slots] if operator else []
 
 
 def _reading_slots(consumption: Consumption, tensor: str) -> list[SlotKey]:

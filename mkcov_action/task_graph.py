@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 NULL_TENSOR = "nullptr"
@@ -48,7 +48,8 @@ class TaskGraph:
 
     `inputs[t]` and `outputs[t]` are indices into `operand_lists`, whose members index `operands`.
     `metadata` holds a column for each of METADATA_FIELDS that the file's generation writes.
-    `unknown_keys` are the keys that no known generation writes, as `task.is_tail_task`.
+    `unknown_keys` are the keys that no known generation writes, as `task.is_tail_task`, with the
+    1-based line where each first stands.
     """
 
     operands: tuple[Operand, ...]
@@ -62,7 +63,7 @@ class TaskGraph:
     metadata: Mapping[str, array[int]]
     events: Events
     first_tasks: tuple[int, ...]
-    unknown_keys: tuple[str, ...] = ()
+    unknown_keys: Mapping[str, int] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.task_type)

@@ -65,7 +65,7 @@ def name_task_types(
     branches by ascending number (mirage src/kernel/runtime.cc, all_task_variants), whatever the
     version. `TYPE_<n>` where that and the table leave a doubt.
     """
-    in_order = [name for name in dict.fromkeys(dispatched or ()) if name not in _FIXED.values()]
+    in_order = list(dict.fromkeys(dispatched or ()))
     certain = dict(_numbered(in_order)) | dict(header or {}) | _FIXED
     naming = _Naming(slot_counts, in_order, {n: certain[n] for n in slot_counts.keys() & certain.keys()})
     return naming.by_table() if dispatched is None else naming.by_order()

@@ -23,14 +23,27 @@ def a_comparison() -> audit_vs_seed.Comparison:
     return audit_vs_seed.Comparison(2, 243_000_000, mkcov, seed)
 
 
-def test_memory_is_summed_over_children_and_grandchildren() -> None:
-    hold = f"import time; block = bytearray(64 << 20); time.sleep({0.6})"
-    child = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {hold!r}])"
-    alone = process_tree.measure([[sys.executable, "-c", hold]])
-    both = process_tree.measure([[sys.executable, "-c", hold], [sys.executable, "-c", child]])
+HOLD = """
+import sys, time
+from pathlib import Path
+block = bytearray(64 << 20)
+Path(sys.argv[1]).touch()
+while not all(Path(flag).exists() for flag in sys.argv[1:]):
+    time.sleep(0.01)
+time.sleep(0.3)  # several samples
+"""
+SPAWN = "import subprocess, sys; subprocess.run([sys.executable, '-c', *sys.argv[1:]])"
+
+
+def test_memory_is_summed_over_children_and_grandchildren(tmp_path: Path) -> None:
+    first, second = str(tmp_path / "first"), str(tmp_path / "second")
+    alone = process_tree.measure([[sys.executable, "-c", HOLD, str(tmp_path / "alone")]])
+    child = [sys.executable, "-c", HOLD, first, second]
+    grandchild = [sys.executable, "-c", SPAWN, HOLD, second, first]
+    both = process_tree.measure([child, grandchild])
     assert alone.statuses == (0,)
     assert both.statuses == (0, 0)
-    assert alone.peak_bytes > 64 << 20
+    assert 64 << 20 < alone.peak_bytes < 128 << 20
     assert both.peak_bytes > 128 << 20
 
 

@@ -6,6 +6,7 @@ import json
 import lzma
 import re
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from mkcov_action.audit import audit
 from mkcov_action.config import Config
-from mkcov_action.finding import Severity
+from mkcov_action.finding import Finding, Severity
 from mkcov_action.report import Report, Status, Verdict
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -40,7 +41,9 @@ def expected(graph: str) -> dict[str, Any]:
     return json.loads((CORPUS / graph / "coverage.json").read_text())  # type: ignore[no-any-return]
 
 
-def recount(graph: str, rank: int) -> tuple[dict[str, Counter[str]], dict[str, dict[str, set[int]]], list[str]]:
+def recount(
+    graph: str, rank: int
+) -> tuple[dict[str, Counter[str]], dict[str, dict[str, set[int]]], list[str]]:
     """An independent count: every input and output of every task by name, and the declared names."""
     folder = CORPUS / graph
     with lzma.open(folder / f"task_graph_{rank}.json.xz") as stream:
@@ -99,7 +102,7 @@ def test_each_tensor_counts_as_an_independent_reading_counts_it(graph: str) -> N
 @pytest.mark.parametrize("graph", CLEAN)
 def test_clean_graphs_pass_without_a_warning(graph: str) -> None:
     report = report_of(graph)
-    assert [finding for finding in report.findings if finding.severity > Severity.NOTE] == []
+    assert loud(report) == []
     assert (report.verdict, report.exit_code, report.failures) == (Verdict.PASS, 0, ())
     assert report.not_checked == ()
 
@@ -114,7 +117,7 @@ def test_clean_graphs_pass_without_a_warning(graph: str) -> None:
 )
 def test_deepseek_fails_for_its_rotary_tables_and_nothing_else(graph: str, lines: tuple[str, ...]) -> None:
     report = report_of(graph)
-    bad = [finding for finding in report.findings if finding.severity > Severity.NOTE]
+    bad = loud(report)
     assert [(finding.rule, finding.tensor) for finding in bad] == [("MK101", name) for name in lines]
     assert (report.verdict, report.exit_code) == (Verdict.FAIL, 1)
     with lzma.open(CORPUS / graph / "kernel_0.cu.xz", "rt") as stream:
@@ -132,24 +135,50 @@ def test_every_status_of_a_clean_graph_is_ok_dead_or_a_result() -> None:
     assert counts == {Status.OK: 37, Status.DEAD: 3, Status.WRITE_ONLY: 1}
 
 
-def test_qwen_without_its_rotary_tables_fails_without_any_option(tmp_path: Path) -> None:
-    """The tables stay attached and are cut from every attention, slot by slot, as nullptr."""
-    graph = "qwen3-0.6b-hopper"
+def edited(graph: str, tmp_path: Path, change: Callable[[dict[str, Any]], dict[str, Any] | None]) -> Report:
+    """The report on a real graph in which `change` replaced task inputs (None: with nullptr)."""
     for source in (CORPUS / graph).glob("*.xz"):
         text = lzma.decompress(source.read_bytes()).decode()
         if source.name.startswith("task_graph"):
             data = json.loads(text)
             for task in data["all_tasks"]:
-                task["inputs"] = [cut(tensor) for tensor in task["inputs"] or ()] or None
+                task["inputs"] = [change(tensor) or NULLPTR for tensor in task["inputs"] or ()] or None
             text = json.dumps(data, indent=2)
         (tmp_path / source.name.removesuffix(".xz")).write_text(text)
-    report = audit(Config(paths=(str(tmp_path),), root=tmp_path))
-    bad = [(finding.rule, finding.tensor) for finding in report.findings if finding.severity is Severity.ERROR]
-    assert bad == [("MK101", "cos_position_embedding"), ("MK101", "sin_position_embedding")]
+    return audit(Config(paths=(str(tmp_path),), root=tmp_path))
+
+
+NULLPTR = {"base_ptr": "nullptr", "data_type": 999, "dims": [], "offset": 0, "strides": []}
+
+
+def loud(report: Report) -> list[Finding]:
+    return [finding for finding in report.findings if finding.severity > Severity.NOTE]
+
+
+def test_qwen_without_its_rotary_tables_fails_without_any_option(tmp_path: Path) -> None:
+    tables = {"cos_position_embedding", "sin_position_embedding"}
+    report = edited(
+        "qwen3-0.6b-hopper", tmp_path, lambda tensor: None if tensor["base_ptr"] in tables else tensor
+    )
+    (finding,) = loud(report)
+    assert finding.rule == "MK106"
+    assert all(table in finding.message for table in tables)
     assert report.exit_code == 1
+    status = {tensor.name: tensor.status for tensor in report.tensors}
+    assert {status[table] for table in tables} == {Status.MISSING_WIRING}
 
 
-def cut(tensor: dict[str, Any]) -> dict[str, Any]:
-    if tensor["base_ptr"] not in ("cos_position_embedding", "sin_position_embedding"):
-        return tensor
-    return {"base_ptr": "nullptr", "data_type": 999, "dims": [], "offset": 0, "strides": []}
+@pytest.mark.parametrize("graph", [graph for graph in GRAPHS if graph.startswith("qwen")])
+@pytest.mark.parametrize("how", ["by nullptr", "by the norm of layer 0"])
+def test_cutting_one_norm_from_qwen_gives_one_finding_that_names_it(
+    graph: str, how: str, tmp_path: Path
+) -> None:
+    def cut(tensor: dict[str, Any]) -> dict[str, Any] | None:
+        if tensor["base_ptr"] != "layer_1_k_norm":
+            return tensor
+        return None if how == "by nullptr" else tensor | {"base_ptr": "layer_0_k_norm"}
+
+    (finding,) = loud(edited(graph, tmp_path, cut))
+    assert finding.rule == ("MK106" if how == "by nullptr" else "MK102")
+    assert "layer_1_k_norm" in finding.message
+    assert finding.severity is Severity.ERROR

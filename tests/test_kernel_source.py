@@ -139,6 +139,12 @@ def test_statements_about_other_variables_or_elsewhere_fill_nothing() -> None:
     assert declaration.copies_known
 
 
+def test_what_filled_an_earlier_allocation_says_nothing_about_the_next() -> None:
+    first = "char *x; cudaMalloc(&x, 8); fill(x); " + COPY_INTO.replace("{0}", "x")
+    declaration = declared(first + 'cudaMalloc(&x, 16); all_tensors["x"] = x;')
+    assert declaration == Declaration("x", Origin.SHUFFLED, 1, 16)
+
+
 def test_the_line_is_that_of_the_variables_declaration() -> None:
     text = '\n\nvoid *a;\nchar *b =\n static_cast<char*>(\n  model_tensors.at("b"));\ncudaMalloc(&a, 1);\n'
     declarations = kernel(
@@ -265,6 +271,11 @@ def test_an_entry_without_its_end_costs_no_other() -> None:
     assert list(kernel(text).declarations) == ["x"]
 
 
+def test_a_comment_about_the_table_costs_no_declaration() -> None:
+    text = '// as in all_tensors["\n' + ATTACHED.format("x").partition("all_tensors")[0]
+    assert declared(text + 'json["y"] = 3;\nall_tensors["x"] = x;').origin is Origin.MODEL
+
+
 # --- comments and literals ----------------------------------------------------------------------
 
 
@@ -360,7 +371,7 @@ def test_a_branch_ends_at_its_brace_and_not_at_the_next_else() -> None:
     found = dispatcher(
         condition("TASK_A")
         + "auto l = make_layout(cute::Int<1>{}); if (n > 8) { n = 8; } else if (n == 2) { n = 1; } else { }\n"
-        + "printf(\"}}}{\"); c = '}'; /* } */ f(task_desc->input_ptrs[1]); }\n else "
+        + "if (n > 1'0) { n = 2'0; } printf(\"}}}{\"); c = '}'; /* } */ f(task_desc->input_ptrs[1]); }\n else "
         + condition("TASK_B")
         + "f(task_desc->output_ptrs[2]); } f(task_desc->input_ptrs[9]);"
     )
@@ -496,6 +507,7 @@ KNOWN = "void _execute_task(TaskDesc const *task_desc) {\n" + condition("TASK_A"
         KNOWN + "}\nvoid _execute_more(TaskDesc const *t) { table[t->kind](t); }",
         KNOWN + "else { _execute_rest(task_desc); } }",
         KNOWN + "else if (task_desc->task_type == TASK_B) { } }",
+        KNOWN + "if (task_desc->task_type == TASK_B) { } }",
         KNOWN + "switch (static_cast<int>(task_type)) {} }",
         KNOWN.replace("}\n", "f({);\n") + "else " + condition("TASK_B") + "} }",
     ],
@@ -642,7 +654,8 @@ def test_any_name_without_quotes_is_read_as_it_stands(name: str) -> None:
         "'",
         'R"(',
         "char *",
-        "void *X;cudaMalloc(&X, 1);X = static_cast<",
+        "x = static_cast<",
+        "void *x;cudaMalloc(&x, 1);",
         "cudaMemcpy2DAsync(reinterpret_cast<void *>(a + 0), 1, reinterpret_cast<",
         condition("TASK_A") + "{",
         condition("TASK_A") + "static_cast<const T*>(task_desc->input_ptrs[0])",
@@ -652,7 +665,7 @@ def test_any_name_without_quotes_is_read_as_it_stands(name: str) -> None:
         " ",
     ],
 )
-@pytest.mark.parametrize("start", ["", condition("TASK_B")])
+@pytest.mark.parametrize("start", [SCRATCH.format("x"), SCRATCH.format("x") + condition("TASK_B")])
 def test_hostile_text_takes_linear_time(unit: str, start: str) -> None:
     def seconds(length: int) -> float:
         data = (start + unit * (length // len(unit))).encode()

@@ -74,8 +74,9 @@ def test_references_from_unused_slots_do_not_pass_for_wiring() -> None:
     assert expected in lines(report(Verdict.FAIL, tensors=(ignored,)))
 
 
-def test_a_critical_tensor_that_is_only_written_is_missing_its_wiring() -> None:
-    written = replace(UNWIRED, status=Status.WRITE_ONLY, output_refs=4)
+@pytest.mark.parametrize("status", [Status.MISSING_WIRING, Status.WRITE_ONLY])
+def test_a_critical_tensor_that_is_only_written_is_missing_its_wiring(status: Status) -> None:
+    written = replace(UNWIRED, status=status, output_refs=4)
     shown = lines(report(Verdict.FAIL, tensors=(written,)))
     assert "[MISSING-WIRING] rope_cos: input_refs=0 output_refs=4 (written, never read)" in shown
     assert "INFO write-only: rope_cos" in shown

@@ -157,7 +157,7 @@ def test_newer_generators_keys_are_read_over_and_named(layout: Callable[[Documen
         v2_worker_task_queues=[[2, 3], [4]],
         v2_smem_planner={"version": 1},
     )
-    assert graph_of(layout(new)).unknown_keys == (
+    assert tuple(graph_of(layout(new)).unknown_keys) == (
         "task.planned_smem_bytes",
         "task.smem_regions",
         "tensor.base_guid",

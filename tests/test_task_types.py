@@ -267,7 +267,20 @@ def test_tasks_that_lost_a_slot_keep_their_types_name() -> None:
 def test_a_place_does_not_outweigh_counts_that_only_the_table_explains() -> None:
     counts: Counts = {118: {(1, 1)}, 152: {(2, 1)}, 153: {(7, 1)}}
     dispatched = names("SILU_MUL", "LINEAR_WITH_RESIDUAL_HOPPER", "PAGED_ATTENTION_HOPPER")  # 151 unused
-    assert name_task_types(counts, dispatched)[152] == "TASK_LINEAR_HOPPER"
+    expected = {118: "TASK_SILU_MUL", 152: "TASK_LINEAR_HOPPER", 153: "TASK_PAGED_ATTENTION_HOPPER"}
+    assert name_task_types(counts, dispatched) == expected
+
+
+def test_a_gap_that_does_not_add_up_is_left_unnamed() -> None:
+    counts: Counts = {118: {(1, 1)}, 121: {(1, 1)}, 129: {(1, 1)}, 253: {(2, 1)}}
+    named = name_task_types(counts, ["TASK_SILU_MUL", "TASK_FOO", "TASK_LINEAR_SM100"])
+    assert named == {118: "TASK_SILU_MUL", 121: "TYPE_121", 129: "TYPE_129", 253: "TASK_LINEAR_SM100"}
+
+
+def test_branches_out_of_order_anchor_only_what_agrees() -> None:
+    counts: Counts = {101: {(2, 1)}, 118: {(1, 1)}, 253: {(2, 1)}}
+    named = name_task_types(counts, names("LINEAR_SM100", "EMBEDDING", "SILU_MUL"))
+    assert named == {101: "TASK_EMBEDDING", 118: "TASK_SILU_MUL", 253: "TYPE_253"}
 
 
 def test_the_skeletons_numbers_are_the_same_in_all_versions() -> None:
@@ -290,6 +303,8 @@ def test_a_header_outweighs_order_and_table() -> None:
     assert name_task_types(counts, names("EMBEDDING", "SILU_MUL", "GLU"), header) == expected
     assert name_task_types(counts, None, header) == expected
     taken = name_task_types({5: {(2, 1)}, 253: {(2, 1)}}, None, {5: "TASK_LINEAR_SM100"})
+    assert taken == {5: "TASK_LINEAR_SM100", 253: "TYPE_253"}
+    taken = name_task_types({5: {(2, 1)}, 253: {(2, 1)}}, names("LINEAR_SM100"), {5: "TASK_LINEAR_SM100"})
     assert taken == {5: "TASK_LINEAR_SM100", 253: "TYPE_253"}
 
 

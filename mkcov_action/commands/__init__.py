@@ -27,7 +27,7 @@ class Cli(click.Group):
         try:
             code = super().main(*args, **{**kwargs, "standalone_mode": False})
         except click.exceptions.NoArgsIsHelpError as error:
-            write(sys.stderr, f"{error.ctx.get_help()}\n" if error.ctx else "")
+            write(sys.stderr, f"{error.ctx.get_help()}\n")
             code = 2  # nothing was audited
         except click.ClickException as error:
             if isinstance(error, click.UsageError) and error.ctx:

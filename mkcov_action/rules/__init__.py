@@ -6,15 +6,20 @@ from mkcov_action.rules._rule import Context, Rule, Stage
 from mkcov_action.rules.dead_scratch import dead_scratch
 from mkcov_action.rules.ignored_slot import ignored_slot
 from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
+from mkcov_action.rules.inconsistent_metadata import inconsistent_metadata
 from mkcov_action.rules.malformed_json import malformed_json
 from mkcov_action.rules.mislabelled_rank import mislabelled_rank
 from mkcov_action.rules.missing_artifact import missing_artifact
 from mkcov_action.rules.missing_wiring import missing_wiring
+from mkcov_action.rules.null_slot import null_slot
+from mkcov_action.rules.partial_wiring import partial_wiring
+from mkcov_action.rules.position_blind_attention import position_blind_attention
 from mkcov_action.rules.schema_violation import schema_violation
 from mkcov_action.rules.unaudited_ranks import unaudited_ranks
 from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
 from mkcov_action.rules.uninitialised_read import uninitialised_read
+from mkcov_action.rules.unknown_key import unknown_key
 from mkcov_action.rules.unreadable_artifact import unreadable_artifact
 from mkcov_action.rules.unrecognised_kernel import unrecognised_kernel
 from mkcov_action.rules.vacuous_critical import vacuous_critical
@@ -26,6 +31,7 @@ RULES: tuple[Rule, ...] = (
     malformed_json,
     schema_violation,
     unrecognised_kernel,
+    unknown_key,
     unreadable_artifact,
     mislabelled_rank,
     missing_wiring,
@@ -33,10 +39,14 @@ RULES: tuple[Rule, ...] = (
     uninitialised_read,
     undeclared_tensor,
     ignored_slot,
+    null_slot,
+    position_blind_attention,
+    partial_wiring,
     write_only_tensor,
     dead_scratch,
     vacuous_critical,
     incomplete_shuffle,
+    inconsistent_metadata,
 )
 
 __all__ = ["RULES", "Context", "Rule", "Stage"]

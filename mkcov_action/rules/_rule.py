@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from mkcov_action.analyses.consumption import Consumption, consumption_of
+from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
 from mkcov_action.config import Config
 from mkcov_action.finding import Finding, NotChecked, Severity
 from mkcov_action.megakernel import Megakernel, Rank
@@ -49,6 +50,17 @@ class Context:
         found = self._consumptions.get(rank.number)
         if found is None:
             found = self._consumptions[rank.number] = consumption_of(rank)
+        return found
+
+    @cached_property
+    def _occupancies(self) -> dict[int, Mapping[Occupancy, int]]:
+        return {}
+
+    def occupancies(self, rank: Rank) -> Mapping[Occupancy, int]:
+        """How many tasks of each operator leave which used slots null, in an audited rank."""
+        found = self._occupancies.get(rank.number)
+        if found is None:
+            found = self._occupancies[rank.number] = occupancies_of(rank, self.consumption(rank))
         return found
 
 

@@ -12,6 +12,11 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
+def verb(count: int) -> str:
+    """`has` for one, `have` for more."""
+    return "has" if count == 1 else "have"
+
+
 def listed(items: Sequence[object], limit: int = 3) -> str:
     """The first items, and how many more there are."""
     more = f" and {len(items) - limit:,} more" if len(items) > limit else ""

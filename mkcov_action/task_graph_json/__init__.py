@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import BinaryIO
 
 from mkcov_action.finding import Problem
@@ -14,12 +16,24 @@ from mkcov_action.task_graph_json.diagnose import Rejected, read_whole
 __all__ = ["read_task_graph"]
 
 
-def read_task_graph(open_text: Callable[[], AbstractContextManager[BinaryIO]]) -> tuple[TaskGraph | None, tuple[Problem, ...]]:
+def read_task_graph(
+    open_text: Callable[[], AbstractContextManager[BinaryIO]],
+) -> tuple[TaskGraph | None, tuple[Problem, ...]]:
     """Reads a task graph; returns it, or None and the problems that say why not.
 
     `open_text` opens the (decompressed) text and may be called twice. Errors of opening and of
     reading pass through (OSError, and what a decompressor raises).
     """
+    graph, problems = _read(open_text)
+    if graph is not None and graph.unknown_keys:
+        with open_text() as stream:
+            graph = replace(graph, unknown_keys=_first_lines(stream, graph.unknown_keys))
+    return graph, problems
+
+
+def _read(
+    open_text: Callable[[], AbstractContextManager[BinaryIO]],
+) -> tuple[TaskGraph | None, tuple[Problem, ...]]:
     try:
         with open_text() as stream:
             return read_pieces(stream), ()
@@ -31,3 +45,23 @@ def read_task_graph(open_text: Callable[[], AbstractContextManager[BinaryIO]]) -
         return read_whole(data), ()
     except Rejected as rejected:
         return None, (rejected.problem,)
+
+
+_PIECE = 1 << 20  # bytes
+
+
+def _first_lines(stream: BinaryIO, keys: Iterable[str]) -> dict[str, int]:
+    """The 1-based line where each key (`task.is_tail_task`) first stands; 1 if it is spelt otherwise."""
+    wanted = {key: re.compile(rb'"%s"\s*:' % re.escape(key.rpartition(".")[2].encode())) for key in keys}
+    lines = dict.fromkeys(wanted, 1)
+    passed, buffer = 0, b""
+    while wanted and (more := stream.read(_PIECE)):
+        buffer += more
+        for key, pattern in list(wanted.items()):
+            if match := pattern.search(buffer):
+                lines[key] = passed + buffer.count(b"\n", 0, match.start()) + 1
+                del wanted[key]
+        keep = max(0, len(buffer) - 4096)  # a key may be cut by the end of a piece
+        passed += buffer.count(b"\n", 0, keep)
+        buffer = buffer[keep:]
+    return lines

@@ -212,7 +212,7 @@ class Builder:
             metadata=self._metadata or {},
             events=_event_columns(events),
             first_tasks=tuple(document.first_tasks or ()),
-            unknown_keys=tuple(sorted(self._unknown)),
+            unknown_keys=dict.fromkeys(sorted(self._unknown), 1),
             **self._columns,
         )
 

@@ -120,8 +120,29 @@ def hand_written(out: Path) -> None:
 @case("unrecognised-kernel", "ok")
 def addresses_of_an_older_generator(out: Path) -> None:
     graph = Small.whole()
-    graph.patch_kernel(lambda text: text.replace('static_cast<char*>(model_tensors.at("embed_tokens"))', "(char*)(0x7f0a40000000)"))
+    graph.patch_kernel(
+        lambda text: text.replace(
+            'static_cast<char*>(model_tensors.at("embed_tokens"))', "(char*)(0x7f0a40000000)"
+        )
+    )
     graph.write(out)
+
+
+# --- MK006 unknown-key ----------------------------------------------------------------------------
+
+
+@case("unknown-key", "bad")
+def keys_of_a_newer_generator(out: Path) -> None:
+    for rank in range(2):
+        graph = Small.whole(rank, 2)
+        graph.patch_graph(lambda data: [task.update(is_tail_task=False) for task in data["all_tasks"]])
+        graph.patch_graph(lambda data: data.update(v2_worker_task_queues=[[2], [3]]))
+        graph.write(out)
+
+
+@case("unknown-key", "ok")
+def keys_of_april_2026(out: Path) -> None:
+    Small.whole().write(out)
 
 
 # --- MK007 unreadable-artifact --------------------------------------------------------------------

@@ -48,11 +48,18 @@ class Small(GraphBuilder):
 
     def __init__(self, rank: int = 0, world_size: int = 1) -> None:
         super().__init__(rank, world_size)
+        self._attached: dict[str, Tensor] = {}
         ids = self.model("input_token", (2, 1), "int64")
         table = self.model("embed_tokens", (32, 16))
         self.x = self.scratch("embed_out", (2, 16))
         self.y = self.scratch("hidden", (2, 16))
         self.operator("TASK_EMBEDDING", [ids, table], [self.x], waits_for=())
+
+    def attached(self, name: str, shape: tuple[int, ...]) -> Tensor:
+        """A model tensor that several layers may ask for: attached once."""
+        if name not in self._attached:
+            self._attached[name] = self.model(name, shape)
+        return self._attached[name]
 
     def linear(self, weight: str | Tensor, source: Tensor, result: Tensor) -> None:
         """A linear layer from `source` to `result`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.builder import Tensor
@@ -33,6 +34,24 @@ def residual(graph: Small, tensor: Tensor, *, ignored: bool) -> None:
         grid=2,
         ignores=["i2"] if ignored else [],
     )
+
+
+def attention(
+    graph: Small, layer: int, without: Sequence[str] = (), *, qk_norm: bool = True, rope: bool = True
+) -> None:
+    """Attention with the body's flags as given; `without` names the tensors that it is not passed."""
+    caches = [graph.model(f"layer_{layer}_{part}_cache", (2, 4, 2, 8)) for part in "kv"]
+    norms = [f"layer_{layer}_{part}_norm" for part in "qk"] if qk_norm else ["", ""]
+    tables = ["cos_position_embedding", "sin_position_embedding"]
+    shapes = {**dict.fromkeys(norms, (8,)), **dict.fromkeys(tables, (16, 8))}
+    slots = [
+        None if not name or name in without else graph.attached(name, shapes[name])
+        for name in (*norms, *(tables if rope else ["", ""]))
+    ]
+    for name in without:
+        graph.attached(name, shapes.get(name, (8,)))
+    flags = {"qk_norm": qk_norm, "rope": rope}
+    graph.operator("TASK_PAGED_ATTENTION_HOPPER", [graph.x, *caches, *slots], [graph.y], flags=flags)
 
 
 # --- MK101 missing-wiring -------------------------------------------------------------------------
@@ -194,10 +213,9 @@ def another_run(out: Path) -> None:
 
 @case("undeclared-tensor", "ok")
 def null_slots(out: Path) -> None:
-    """Attention without norms and tables, as Llama has it without norms."""
+    """Attention without norms, as Llama has it."""
     graph = Small()
-    caches = [graph.model(f"layer_0_{part}_cache", (2, 4, 2, 8)) for part in "kv"]
-    graph.operator("TASK_PAGED_ATTENTION_HOPPER", [graph.x, *caches, None, None, None, None], [graph.y])
+    attention(graph, 0, qk_norm=False)
     graph.head().write(out)
 
 
@@ -226,6 +244,121 @@ def slots_that_only_order(out: Path) -> None:
     graph.operator("TASK_TENSOR_INIT", [graph.y, graph.x], [graph.x])
     graph.linear("layer_0_proj", graph.x, graph.y)
     graph.head().write(out)
+
+
+# --- MK106 null-slot ------------------------------------------------------------------------------
+
+
+@case("null-slot", "bad")
+def half_a_pair(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        attention(graph, layer, ["layer_1_k_norm"] if layer == 1 else ())
+    graph.head().write(out)
+
+
+@case("null-slot", "bad")
+def step_without_its_tables(out: Path) -> None:
+    graph = Small()
+    attention(graph, 0, ["cos_position_embedding", "sin_position_embedding"])
+    graph.head().write(out)
+
+
+@case("null-slot", "bad")
+def tables_without_their_step(out: Path) -> None:
+    graph = Small()
+    attention(graph, 0)
+    graph.patch_kernel(lambda text: text.replace("true,\n      true,", "true,\n      false,", 1))
+    graph.head().write(out)
+
+
+@case("null-slot", "bad")
+def no_weight(out: Path) -> None:
+    graph = Small()
+    graph.operator("TASK_LINEAR_SM100", [graph.x, None], [graph.y], grid=2)
+    graph.head().write(out)
+
+
+@case("null-slot", "ok")
+def both_of_a_pair(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        attention(graph, layer, qk_norm=layer > 0)
+    graph.head().write(out)
+
+
+@case("null-slot", "ok")
+def residual_that_the_body_leaves_out(out: Path) -> None:
+    graph = Small()
+    weight = graph.model("layer_0_proj", (16, 16))
+    graph.operator(
+        "TASK_LINEAR_WITH_RESIDUAL_SM100", [graph.x, weight, None], [graph.y], grid=2, ignores=["i2"]
+    )
+    graph.head().write(out)
+
+
+# --- MK107 position-blind-attention ---------------------------------------------------------------
+
+
+@case("position-blind-attention", "bad")
+def in_all_layers(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        attention(graph, layer, rope=False)
+    graph.head().write(out)
+
+
+@case("position-blind-attention", "bad")
+def in_one_of_the_layers(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        attention(graph, layer, rope=layer != 1)
+    graph.head().write(out)
+
+
+@case("position-blind-attention", "ok")
+def tables_in_all_layers(out: Path) -> None:
+    graph = Small()
+    for layer in LAYERS:
+        attention(graph, layer)
+    graph.head().write(out)
+
+
+# --- MK108 partial-wiring -------------------------------------------------------------------------
+
+
+def stack(out: Path, layers: int, odd: Sequence[int]) -> None:
+    """A norm and a linear layer each; the odd layers take the norm as their linear layer's residual."""
+    graph = Small()
+    source = graph.x
+    first = graph.model("first_norm", (16,))
+    for layer in range(layers):
+        norm, weight = graph.model(f"layer_{layer}_norm", (16,)), graph.model(f"layer_{layer}_proj", (16, 16))
+        normed, result = graph.scratch(f"normed_{layer}", (2, 16)), graph.scratch(f"result_{layer}", (2, 16))
+        graph.operator("TASK_RMS_NORM_HOPPER", [source, first if layer in odd else norm], [normed])
+        graph.operator(
+            "TASK_LINEAR_WITH_RESIDUAL_SM100",
+            [normed, weight, norm.whole() if layer in odd else source],
+            [result],
+        )
+        source = result
+    graph.operator("TASK_RMS_NORM_HOPPER", [source, first], [graph.y])
+    graph.head().write(out)
+
+
+@case("partial-wiring", "bad")
+def one_of_six_layers(out: Path) -> None:
+    stack(out, 6, [3])
+
+
+@case("partial-wiring", "ok")
+def first_and_last_layers(out: Path) -> None:
+    stack(out, 7, [0, 6])
+
+
+@case("partial-wiring", "ok")
+def every_other_layer(out: Path) -> None:
+    stack(out, 8, [1, 3, 5])
 
 
 # --- MK109 write-only-tensor ----------------------------------------------------------------------

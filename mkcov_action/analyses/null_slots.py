@@ -1,0 +1,74 @@
+"""Where tasks hold nullptr, and which optional steps of attention their kernels then take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from mkcov_action.analyses.consumption import Access, Consumption, Side, SlotKey
+from mkcov_action.finding import Operator
+from mkcov_action.kernel_source import Branch
+from mkcov_action.megakernel import Rank
+from mkcov_action.task_graph import NULL_TENSOR
+from mkcov_action.task_types import TASK_TYPES
+
+# The two optional steps in the order in which bodies print their flags, and where these stand
+# (mirage src/kernel/task_register.cc: behind the request or, in older attention, the step).
+_STEPS = ("qk_norm", "rope")
+_BEFORE_FLAGS = frozenset({"metadata:request_id", "config:step"})
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Occupancy:
+    """The tasks of one operator that hold nullptr in the same slots.
+
+    `nulls` are the used slots that hold it; empty where none does.
+    """
+
+    operator: Operator
+    nulls: frozenset[SlotKey]
+
+
+def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, int]:
+    """For each operator of a known type, how many tasks leave which used slots null."""
+    graph = rank.graph
+    names = [[graph.operands[index].tensor for index in operands] for operands in graph.operand_lists]
+    null_places = [tuple(place for place, name in enumerate(row) if name == NULL_TENSOR) for row in names]
+    counts: Counter[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = Counter()
+    for number, variant, inputs, outputs in zip(
+        graph.task_type, graph.variant_id, graph.inputs, graph.outputs, strict=True
+    ):
+        counts[number, variant, null_places[inputs], null_places[outputs]] += 1
+    found: Counter[Occupancy] = Counter()
+    for (number, variant, inputs, outputs), tasks in counts.items():
+        operator = Operator(rank.type_name(number), variant)
+        if operator.type_name in TASK_TYPES:
+            slots = [SlotKey(operator, Side.INPUT, place) for place in inputs]
+            slots += [SlotKey(operator, Side.OUTPUT, place) for place in outputs]
+            used = (
+                slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY)
+            )
+            found[Occupancy(operator, frozenset(used))] += tasks
+    return found
+
+
+def step_slots(operator: Operator) -> Mapping[str, tuple[SlotKey, ...]]:
+    """The slots that each optional step of an operator takes: null together or not at all."""
+    role = TASK_TYPES.get(operator.type_name)
+    steps: dict[str, list[SlotKey]] = {}
+    for index, slot in enumerate(role.inputs if role else ()):
+        if slot.pair:
+            steps.setdefault(slot.pair, []).append(SlotKey(operator, Side.INPUT, index))
+    return {step: tuple(slots) for step, slots in steps.items()}
+
+
+def step_flags(branch: Branch | None) -> Mapping[str, bool]:
+    """Whether a body takes each optional step; empty where its flags are not where they should be."""
+    tokens = branch.tokens if branch else ()
+    for place, token in enumerate(tokens):
+        flags = tokens[place + 1 : place + 1 + len(_STEPS)]
+        if token in _BEFORE_FLAGS and len(flags) == len(_STEPS) and set(flags) <= _FLAGS.keys():
+            return {step: _FLAGS[flag] for step, flag in zip(_STEPS, flags, strict=True)}
+    return {}

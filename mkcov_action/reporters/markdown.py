@@ -1,0 +1,102 @@
+r"""Untrusted text made safe for Markdown as GitHub renders it, and the few forms a page is made of.
+
+A backslash is not enough there. GitHub works on the rendered text once more and links @mentions,
+#123, commit ids and addresses, and turns :codes: into pictures and $…$ into formulas, however
+they were escaped; it leaves code alone. So text is cut into words: plain ones stand as they are,
+any other becomes a code span, within which every character is itself. Names gain by it too:
+`rope_cos` reads better as code.
+
+Everything passes `clean` first, so no line break, control or invisible character gets here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import count
+
+from mkcov_action.reporters.clean import MESSAGE_LIMIT, NAME_LIMIT, clean
+
+# Words that no renderer and no filter of GitHub's makes anything of. A commit id may be all letters or
+# all digits; a repository may turn any word with a digit or with a capital and a hyphen into a link.
+_PLAIN = re.compile(
+    r"(?!(?i:[a-f]{7,40})$)[A-Za-z]+(?:'[a-z]+)?"
+    r"|[a-z]+(?:-[a-z]+)+"
+    r"|[0-9]{1,6}|[0-9]{1,3}(?:,[0-9]{3})+"
+    r"|…|–"
+)
+_WORD = re.compile(r"""([("']*)(.*?)([)"',.;:!?]*)""")
+_LIST_ITEM = re.compile(r"[0-9]+[.)]")
+
+
+def prose(text: str, limit: int = MESSAGE_LIMIT) -> str:
+    """An untrusted sentence on one line: plain words as they are, everything else as code."""
+    return escape(clean(text, limit))
+
+
+def code(text: str, limit: int = NAME_LIMIT) -> str:
+    """An untrusted name as a code span."""
+    return _span(clean(text, limit))
+
+
+def escape(shown: str) -> str:
+    """What `prose` does, for text that is clean already."""
+    pieces: list[tuple[str, bool]] = []
+    for text, is_code in _pieces(shown):
+        if is_code and len(pieces) > 1 and pieces[-1] == (" ", False) and pieces[-2][1]:
+            pieces.pop()
+            text = f"{pieces.pop()[0]} {text}"  # noqa: PLW2901 - neighbours share a span
+        pieces.append((text, is_code))
+    escaped = "".join(_span(text) if is_code else text for text, is_code in pieces)
+    if item := _LIST_ITEM.match(escaped):
+        return f"{escaped[: item.end() - 1]}\\{escaped[item.end() - 1 :]}"
+    return escaped
+
+
+def _pieces(shown: str) -> Iterator[tuple[str, bool]]:
+    """The text in pieces, each with whether it has to be code."""
+    blanks_at_an_end = len(shown) - len(shown.strip(" "))
+    for text in re.split("( +)", shown):
+        if text.strip(" "):
+            match = _WORD.fullmatch(text)
+            opening, core, closing = match.groups() if match else ("", text, "")
+            yield from ((opening, False),) if opening else ()
+            yield from ((core, not _PLAIN.fullmatch(core)),) if core else ()
+            yield from ((closing, False),) if closing else ()
+        elif text:  # several blanks would show as one, and those at an end not at all
+            yield text, len(text) > 1 or bool(blanks_at_an_end)
+
+
+def _span(shown: str) -> str:
+    """Clean text as a code span, fenced by a run of backticks that it does not hold itself.
+
+    The limits of `clean` keep that run far below the eighty that cmark-gfm still recognises.
+    """
+    shown = shown or '""'
+    runs = {len(run) for run in re.findall("`+", shown)}
+    fence = "`" * next(length for length in count(1) if length not in runs)
+    # One blank is taken off both ends if both have one and there is more than blanks.
+    stripped = shown[0] == shown[-1] == " " and shown.strip(" ")
+    pad = " " if stripped or "`" in {shown[0], shown[-1]} else ""
+    return f"{fence}{pad}{shown}{pad}{fence}"
+
+
+def row(cells: Iterable[str]) -> str:
+    """One line of a table; cells are Markdown, and a pipe in one, in code too, is escaped here."""
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |\n"
+
+
+def table(titles: Iterable[str], alignment: str) -> str:
+    """The head of a table; `alignment` has a letter a column: `l` or `r`."""
+    rules = {"l": ":--", "r": "--:"}
+    return row(titles) + row(rules[letter] for letter in alignment)
+
+
+def fence_for(lines: Iterable[str]) -> str:
+    """A fence for a block of these clean lines, longer than every run of backticks in them."""
+    return "`" * max(3, 1 + max((len(run) for line in lines for run in re.findall("`+", line)), default=0))
+
+
+def folded(title: str, body: str = "") -> tuple[str, str]:
+    """What stands before and after a part that a click opens; `title` must be words of ours."""
+    return f"<details>\n<summary>{title}</summary>\n\n{body}", "\n</details>\n"

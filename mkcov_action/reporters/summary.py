@@ -1,0 +1,107 @@
+"""The job summary: GitHub-flavoured Markdown for a person who has a minute.
+
+Verdict, what is wrong with the way to mend it, the figures of each rank and the map of the layers
+come first and open; lists that one reads only when something is wrong are folded. GitHub drops a
+summary that has one byte too many, so the page is made to a budget, from which folded details
+fall first and the verdict never.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mkcov_action.report import Report, Verdict
+from mkcov_action.reporters.markdown import code, escape, folded, prose
+from mkcov_action.reporters.styled import plain
+from mkcov_action.reporters.summary_coverage import coverage_sections
+from mkcov_action.reporters.summary_findings import all_findings_section, worst_sections
+from mkcov_action.reporters.summary_page import Row, Section, page, size
+from mkcov_action.reporters.summary_ranks import difference_section, rank_section
+from mkcov_action.reporters.verdict_line import verdict_line
+
+LEAST_BUDGET = 1_500
+"""The smallest budget, in bytes, in which a verdict surely has room."""
+
+_VERDICT_LIMIT = 1_000
+_OPEN = 6
+
+
+def render(report: Report, *, budget: int = 1_000_000) -> str:
+    """The summary in at most `budget` bytes of UTF-8; GitHub takes 1,048,576 a step.
+
+    ValueError if the budget is below LEAST_BUDGET.
+    """
+    if budget < LEAST_BUDGET:
+        raise ValueError(f"a summary needs at least {LEAST_BUDGET} bytes, not {budget}")
+    return page(_verdict(report), list(_sections(report)), budget)
+
+
+def _verdict(report: Report) -> str:
+    """`## ❌ FAIL (exit 1)` and on the next line why."""
+    outcome, _, why = plain([verdict_line(report)]).strip("\n").removeprefix("VERDICT: ").partition(": ")
+    head = f"## {_sign(report)} mkcov: {outcome}\n"
+    reasons = f"\n{escape(why)}\n"
+    return head + reasons if size(head + reasons) <= _VERDICT_LIMIT else head
+
+
+def _sign(report: Report) -> str:
+    if report.verdict is Verdict.ERROR:
+        return "⛔"
+    if report.verdict is Verdict.FAIL:
+        return "❌"
+    audited = any(rank.audited for graph in report.graphs for rank in graph.ranks)
+    return "✅" if audited else "⚠️"
+
+
+def _sections(report: Report) -> Iterator[Section]:
+    """In the order of the page; their ranks give the order in which they get their room."""
+    yield _failures(report)
+    yield from worst_sections(report)
+    yield rank_section(report)
+    yield from coverage_sections(report)
+    yield _not_checked(report)
+    yield _remarks(report)
+    yield difference_section(report)
+    yield all_findings_section(report)
+
+
+def _failures(report: Report) -> Section:
+    """What kept the run from a verdict."""
+    rows = (
+        Row(
+            f"- {'**internal error:** ' if failure.internal else ''}"
+            f"{_where(report, failure.graph)}{prose(failure.message)}\n"
+        )
+        for failure in sorted(report.failures, key=lambda failure: not failure.internal)
+    )
+    return Section(
+        rank=0,
+        opening="### ⛔ No verdict, because\n\n",
+        rows=rows,
+        total=len(report.failures),
+        noun="failure",
+    )
+
+
+def _not_checked(report: Report) -> Section:
+    total = len(report.not_checked)
+    rows = (
+        Row(f"- {code(skipped.rule)}: {_where(report, skipped.graph)}{prose(skipped.reason)}\n")
+        for skipped in report.not_checked
+    )
+    title = "### Not checked\n\n"
+    opening, closing = folded(f"{total:,} checks that were not made", "") if total > _OPEN else ("", "")
+    return Section(
+        rank=5, opening=title + opening, closing=closing, rows=rows, total=total, noun="check not made"
+    )
+
+
+def _remarks(report: Report) -> Section:
+    rows = (Row(f"- {prose(warning)}\n") for warning in report.warnings)
+    return Section(
+        rank=6, opening="### Remarks on this run\n\n", rows=rows, total=len(report.warnings), noun="remark"
+    )
+
+
+def _where(report: Report, graph: str) -> str:
+    return f"{code(graph)}: " if graph and len(report.graphs) > 1 else ""

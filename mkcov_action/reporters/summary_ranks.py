@@ -1,0 +1,112 @@
+"""The figures of each rank in the job summary, and the tensors about which ranks differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from mkcov_action.report import GraphReport, RankReport, Report, TensorReport
+from mkcov_action.reporters.markdown import code, folded, row, table
+from mkcov_action.reporters.summary_page import Row, Section
+from mkcov_action.reporters.wording import count, ranges, ranks_of, size
+
+_TITLES = (
+    "Graph",
+    "Rank",
+    "Tasks",
+    "Events",
+    "Tensors",
+    "Read",
+    "Written",
+    "Dead",
+    "Model tensors consumed",
+)
+
+
+def rank_section(report: Report) -> Section:
+    """One line for neighbouring ranks of a graph that have the same figures."""
+    rows = [each for graph in report.graphs for each in _rows(graph)]
+    return Section(
+        rank=2,
+        opening="### Ranks\n\n" + table(_TITLES, "llrrrrrrr"),
+        rows=rows,
+        total=sum(each.items for each in rows),
+        noun="rank",
+    )
+
+
+def _rows(graph: GraphReport) -> Iterator[Row]:
+    of = f" of {graph.world_size}" if graph.world_size is not None and graph.world_size > 1 else ""
+    for _, group in groupby(graph.ranks, _figures):
+        ranks = list(group)
+        cells = (code(graph.graph), f"{ranges(rank.rank for rank in ranks)}{of}", *_cells(ranks[0]))
+        yield Row(row(cells), len(ranks))
+
+
+def _figures(rank: RankReport) -> RankReport:
+    """The rank without what tells it from its equals: its number and names; missing halves count."""
+    return replace(
+        rank, rank=0, kernel=rank.kernel and "kernel", task_graph=rank.task_graph and "task graph"
+    )
+
+
+def _cells(rank: RankReport) -> Sequence[str]:
+    if not rank.audited:
+        halves = (("kernel", rank.kernel), ("task graph", rank.task_graph))
+        missing = " and ".join(f"no {half}" for half, file in halves if file is None)
+        return (f"**not audited**: {missing or 'unreadable, see the findings'}", *[""] * 6)
+    coverage = rank.coverage
+    wasted = f" ({size(coverage.dead_bytes)})" if coverage.dead_bytes else ""
+    consumed = f"{coverage.model_tensors_consumed:,} of {coverage.model_tensors:,}"
+    return (
+        f"{rank.tasks:,}",
+        f"{rank.events:,}",
+        f"{coverage.declared:,}",
+        f"{coverage.read:,}",
+        f"{coverage.written:,}",
+        f"{coverage.dead:,}{wasted}",
+        consumed if coverage.model_tensors_consumed == coverage.model_tensors else f"**{consumed}**",
+    )
+
+
+def difference_section(report: Report) -> Section:
+    """The tensors whose counts or status differ between ranks, or that some ranks do not declare."""
+    audited = {
+        graph.graph: {rank.rank for rank in graph.ranks if rank.audited} for graph in report.graphs
+    }
+    differing = [
+        tensor
+        for tensor in report.tensors
+        if tensor.by_rank or audited.get(tensor.graph, set()) - set(tensor.ranks)
+    ]
+    total = len(differing)
+    opening, closing = folded(f"Ranks differ about {count(total, 'tensor')}")
+    several = len(report.graphs) > 1
+    return Section(
+        rank=8,
+        opening=opening + table(_DIFFERENCE_TITLES, "llrrl"),
+        closing=closing,
+        rows=(Row("".join(_difference(tensor, several=several))) for tensor in differing),
+        total=total,
+        noun="tensor that differs by rank",
+    )
+
+
+_DIFFERENCE_TITLES = ("Tensor", "Ranks", "As an input", "As an output", "Status")
+
+
+def _difference(tensor: TensorReport, *, several: bool) -> Iterator[str]:
+    of = f" of {code(tensor.graph)}" if several else ""
+    if not tensor.by_rank:
+        where = f"declared on {ranks_of(tensor.ranks)} only" if tensor.ranks else "declared on no rank"
+        yield row((code(tensor.name) + of, where, *_references(tensor), tensor.status))
+    alike: dict[tuple[str, ...], list[int]] = {}
+    for refs in tensor.by_rank:
+        alike.setdefault((f"{refs.input_refs:,}", f"{refs.output_refs:,}", refs.status), []).append(refs.rank)
+    for cells, ranks in alike.items():
+        yield row((code(tensor.name) + of, ranges(ranks), *cells))
+
+
+def _references(tensor: TensorReport) -> tuple[str, str]:
+    return f"{tensor.input_refs:,}", f"{tensor.output_refs:,}"
