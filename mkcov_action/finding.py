@@ -51,12 +51,13 @@ class Problem:
     """What a reader could not digest: readers return these and never raise on bad content.
 
     `line` and `column` are 1-based; `pointer` is a JSON pointer into the task graph; `uri` names a
-    file other than the rank's own artifact.
+    file other than the rank's own artifact; `code` names the sort of problem without its particulars.
     """
 
     kind: ProblemKind
     artifact: Artifact
     message: str
+    code: str = ""
     line: int | None = None
     column: int | None = None
     pointer: str | None = None

@@ -70,7 +70,7 @@ def test_an_unwired_critical_tensor_has_the_line_that_people_grep_for() -> None:
 
 def test_references_from_unused_slots_do_not_pass_for_wiring() -> None:
     ignored = replace(UNWIRED, input_refs=12)
-    expected = "[MISSING-WIRING] rope_cos: input_refs=12 (all in slots that the kernel never uses)"
+    expected = "[MISSING-WIRING] rope_cos: input_refs=12 (all in slots that the kernel never reads)"
     assert expected in lines(report(Verdict.FAIL, tensors=(ignored,)))
 
 

@@ -228,6 +228,14 @@ def without(*keys: str) -> bytes:
     return generated(document([task([tensor()]), last]))
 
 
+def tensor_without(key: str) -> Document:
+    return {name: value for name, value in tensor().items() if name != key}
+
+
+def event_without(key: str) -> Document:
+    return {name: value for name, value in SMALL["all_events"][0].items() if name != key}
+
+
 VIOLATIONS = {
     "a list": (b"[]", ""),
     "no tasks": (b'{"all_events": null, "first_tasks": null}', ""),
@@ -246,7 +254,40 @@ VIOLATIONS = {
     "negative offset": (changed(outputs=[tensor(offset=-2)]), "/all_tasks/2/outputs/0/offset"),
     "dims is null": (changed(outputs=[tensor(dims=None)]), "/all_tasks/2/outputs/0/dims"),
     "events of the first generation": (changed(trigger_event={"event_pos": 1}), "/all_tasks/2/trigger_event"),
-    "event without type": (generated(document([], all_events=[{}])), "/all_events/0"),
+    "event without type": (
+        generated(document([], all_events=[event_without("event_type")])),
+        "/all_events/0",
+    ),
+    "a number": (b"7", ""),
+    "no events": (b'{"all_tasks": null, "first_tasks": null}', ""),
+    "no first tasks": (b'{"all_tasks": null, "all_events": null}', ""),
+    "tasks are an object": (generated(document({})), "/all_tasks"),  # type: ignore[arg-type]
+    "events are text": (generated(document([], all_events="none")), "/all_events"),
+    "first tasks is a number": (generated(document([], first_tasks=2)), "/first_tasks"),
+    "a task is null": (generated(document([task([tensor()]), None])), "/all_tasks/1"),  # type: ignore[list-item]
+    "a task is a list": (generated(document([task([tensor()]), []])), "/all_tasks/1"),  # type: ignore[list-item]
+    "an event is a number": (generated(document([], all_events=[5])), "/all_events/0"),
+    "negative variant": (changed(variant_id=-1), "/all_tasks/2/variant_id"),
+    "variant is null": (changed(variant_id=None), "/all_tasks/2/variant_id"),
+    "metadata is text": (changed(kv_idx="0"), "/all_tasks/2/kv_idx"),
+    "metadata too large": (changed(task_offset=2**40), "/all_tasks/2/task_offset"),
+    "a tensor is text": (changed(inputs=["x"]), "/all_tasks/2/inputs/0"),
+    "a tensor without offset": (changed(inputs=[tensor_without("offset")]), "/all_tasks/2/inputs/0"),
+    "a tensor without strides": (
+        changed(outputs=[tensor(), tensor_without("strides")]),
+        "/all_tasks/2/outputs/1",
+    ),
+    "data type is text": (changed(inputs=[tensor(data_type="bf16")]), "/all_tasks/2/inputs/0/data_type"),
+    "a dimension is negative": (changed(inputs=[tensor(dims=[8, -1])]), "/all_tasks/2/inputs/0/dims/1"),
+    "a stride is a float": (changed(inputs=[tensor(strides=[0.5, 1])]), "/all_tasks/2/inputs/0/strides/0"),
+    "negative triggers are fine, text is not": (
+        generated(document([], all_events=[SMALL["all_events"][0] | {"num_triggers": "1"}])),
+        "/all_events/0/num_triggers",
+    ),
+    "a task range below 0": (
+        generated(document([], all_events=[SMALL["all_events"][0] | {"first_task_id": -1}])),
+        "/all_events/0/first_task_id",
+    ),
     "first tasks": (generated(document([], first_tasks=["2"])), "/first_tasks/0"),
 }
 

@@ -12,7 +12,7 @@ Everything passes `clean` first, so no line break, control or invisible characte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
 
 from mkcov_action.reporters.clean import MESSAGE_LIMIT, NAME_LIMIT, clean
@@ -20,55 +20,85 @@ from mkcov_action.reporters.clean import MESSAGE_LIMIT, NAME_LIMIT, clean
 # Words that no renderer and no filter of GitHub's makes anything of. A commit id may be all letters or
 # all digits; a repository may turn any word with a digit or with a capital and a hyphen into a link.
 _PLAIN = re.compile(
-    r"(?!(?i:[a-f]{7,40})$)[A-Za-z]+(?:'[a-z]+)?"
+    r"(?!(?i:[a-f]{7,40})$)[A-Za-z]{1,40}(?:'[a-z]+)?"
     r"|[a-z]+(?:-[a-z]+)+"
     r"|[0-9]{1,6}|[0-9]{1,3}(?:,[0-9]{3})+"
-    r"|…|–"
+    r"|…"
 )
-_WORD = re.compile(r"""([("']*)(.*?)([)"',.;:!?]*)""")
+_OPENING = r"""[("']*"""
+_CLOSING = r"""[)"',.;:!?]*"""
+_WORD = re.compile(rf"( +)|({_OPENING})([^ ]*?)({_CLOSING})(?= |$)")
 _LIST_ITEM = re.compile(r"[0-9]+[.)]")
 
 
-def prose(text: str, limit: int = MESSAGE_LIMIT) -> str:
-    """An untrusted sentence on one line: plain words as they are, everything else as code."""
-    return escape(clean(text, limit))
+def prose(text: str, limit: int = MESSAGE_LIMIT, *, name: str | None = None) -> str:
+    """An untrusted sentence on one line: plain words as they are, `name` and everything else as code."""
+    return escape(clean(text, limit), name=name)
 
 
 def code(text: str, limit: int = NAME_LIMIT) -> str:
     """An untrusted name as a code span."""
-    return _span(clean(text, limit))
+    return span(clean(text, limit))
 
 
-def escape(shown: str) -> str:
+def escape(shown: str, *, name: str | None = None) -> str:
     """What `prose` does, for text that is clean already."""
     pieces: list[tuple[str, bool]] = []
-    for text, is_code in _pieces(shown):
-        if is_code and len(pieces) > 1 and pieces[-1] == (" ", False) and pieces[-2][1]:
-            pieces.pop()
-            text = f"{pieces.pop()[0]} {text}"  # noqa: PLW2901 - neighbours share a span
+    for text, is_code in _pieces(shown, name):
         pieces.append((text, is_code))
-    escaped = "".join(_span(text) if is_code else text for text, is_code in pieces)
+        while joined := _joined(pieces):
+            pieces[-len(joined) :] = [("".join(joined), True)]
+    escaped = "".join(span(text) if is_code else text for text, is_code in pieces)
     if item := _LIST_ITEM.match(escaped):
         return f"{escaped[: item.end() - 1]}\\{escaped[item.end() - 1 :]}"
     return escaped
 
 
-def _pieces(shown: str) -> Iterator[tuple[str, bool]]:
+def _joined(pieces: Sequence[tuple[str, bool]]) -> list[str]:
+    """The last pieces if they make one span: two fences may not touch, and one blank does not part."""
+    match pieces:
+        case [*_, (before, True), (after, True)]:
+            return [before, after]
+        case [*_, (before, True), (" ", False), (after, True)]:
+            return [before, " ", after]
+    return []
+
+
+def _pieces(shown: str, name: str | None) -> Iterator[tuple[str, bool]]:
     """The text in pieces, each with whether it has to be code."""
-    blanks_at_an_end = len(shown) - len(shown.strip(" "))
-    for text in re.split("( +)", shown):
-        if text.strip(" "):
-            match = _WORD.fullmatch(text)
-            opening, core, closing = match.groups() if match else ("", text, "")
-            yield from ((opening, False),) if opening else ()
-            yield from ((core, not _PLAIN.fullmatch(core)),) if core else ()
-            yield from ((closing, False),) if closing else ()
-        elif text:  # several blanks would show as one, and those at an end not at all
-            yield text, len(text) > 1 or bool(blanks_at_an_end)
+    done = 0
+    for found in _occurrences(shown, name):
+        yield from _words(shown, done, found.start("name"))
+        yield found["name"], True
+        done = found.end("name")
+    yield from _words(shown, done, len(shown))
 
 
-def _span(shown: str) -> str:
-    """Clean text as a code span, fenced by a run of backticks that it does not hold itself.
+def _occurrences(shown: str, name: str | None) -> Iterator[re.Match[str]]:
+    """Where the name stands as a word of its own, or as several if it holds blanks."""
+    name = clean(name, len(shown)) if name else ""
+    if name:
+        yield from re.finditer(
+            rf"(?:^|(?<= )){_OPENING}(?P<name>{re.escape(name)})(?={_CLOSING}(?: |$))", shown
+        )
+
+
+def _words(shown: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
+    for match in _WORD.finditer(shown, start, end):
+        blanks, opening, core, closing = match.groups()
+        if blanks:  # several would show as one, and those at an end not at all
+            yield blanks, len(blanks) > 1 or match.start() == 0 or match.end() == len(shown)
+            continue
+        if opening:
+            yield opening, False
+        if core:
+            yield core, not _PLAIN.fullmatch(core)
+        if closing:
+            yield closing, False
+
+
+def span(shown: str) -> str:
+    """What `code` does, for text that is clean already: a span fenced by a run of backticks that it does not hold itself.
 
     The limits of `clean` keep that run far below the eighty that cmark-gfm still recognises.
     """

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 import attr
 
 _ALWAYS = frozenset({"level"})
+_FIRST = ("$schema", "version")
+"""What tells the format, ahead of what may be megabytes."""
 
 
 class _Property(NamedTuple):
@@ -30,10 +32,13 @@ def dumps(log: object) -> str:
 
 def _plain(value: Any) -> Any:
     """What json can write of a value; what is None or the class's default is left out."""
-    if attr.has(type(value)):
+    if value is None or isinstance(value, (str, int)):
+        return value
+    kind: Any = type(value)
+    if attr.has(kind):
         return {
             each.name: _plain(inner)
-            for each in _properties(type(value))
+            for each in _properties(kind)
             if (inner := getattr(value, each.attribute)) is not None
             and (each.always or inner != each.default)
         }
@@ -45,17 +50,19 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _properties(kind: type[Any]) -> tuple[_Property, ...]:
-    return tuple(
+def _properties(kind: Any) -> tuple[_Property, ...]:
+    properties = [
         _Property(
             attribute=field.name,
             name=(name := field.metadata["schema_property_name"]),
-            default=_default(field),
+            default=_default(field.default),
             always=name in _ALWAYS,
         )
         for field in attr.fields(kind)
-    )
+    ]
+    return tuple(sorted(properties, key=lambda each: each.name not in _FIRST))
 
 
-def _default(field: attr.Attribute[Any]) -> object:
-    return field.default.factory() if isinstance(field.default, attr.Factory) else field.default
+def _default(default: Any) -> object:
+    """A class's default; a list is given by what makes it."""
+    return default.factory() if hasattr(default, "factory") else default

@@ -12,14 +12,14 @@ from mkcov_action.finding import Confidence, Finding, Location
 from mkcov_action.reporters.clean import NAME_LIMIT, clean, name
 from mkcov_action.reporters.sarif_rules import INDEX
 from mkcov_action.reporters.sarif_text import link, literal, naming, sentence, uri
-from mkcov_action.reporters.wording import count, place, ranks_of, some
+from mkcov_action.reporters.wording import count, place, ranks_of
 
 ROOT_ID = "%SRCROOT%"
 """The base of every URI; the name that CodeQL gives the repository's root."""
 
 _MOST_RELATED = 20  # code scanning shows 100, but each is a link in the message
 _MEMBERS_SAID = 6
-_MEMBERS_LISTED = 50
+_MEMBERS_LISTED = 20
 
 Identified = tuple[Finding, str]
 """A finding and its identity for code scanning."""
@@ -102,18 +102,25 @@ def _paragraphs(finding: Finding, ranks: int) -> Iterator[str]:
     if finding.fix:
         yield sentence(literal(f"Fix: {naming(finding.fix, finding.tensor)}"))
     if ranks > 1 and finding.ranks:
-        yield f"Found on {ranks_of(finding.ranks)}, of {ranks:,}."
+        which = "all" if len(finding.ranks) == ranks else f"{ranks_of(finding.ranks)} of the"
+        yield f"Found on {which} {ranks:,} ranks given."
     if finding.members:
-        members = some([name(member) for member in finding.members], _MEMBERS_SAID)
-        yield sentence(literal(f"{count(len(finding.members), 'member')}: {members}"))
+        yield sentence(literal(f"{count(len(finding.members), 'member')}: {_some(finding.members)}"))
     if finding.related:
         yield _links(finding.related)
+
+
+def _some(members: Sequence[str]) -> str:
+    shown = [name(member) for member in members[:_MEMBERS_SAID]]
+    more = len(members) - len(shown)
+    return ", ".join(shown) + (f" and {more:,} more" if more else "")
 
 
 def _links(related: Sequence[Location]) -> str:
     links = [link(_what(each), index) for index, each in enumerate(related[:_MOST_RELATED], start=1)]
     more = len(related) - len(links)
-    return f"See {', '.join(links)}{f' and {count(more, "more place")}' if more else ''}."
+    rest = f" and {count(more, 'more place')}" if more else ""
+    return f"See {', '.join(links)}{rest}."
 
 
 def _properties(finding: Finding) -> dict[str, object]:

@@ -37,11 +37,13 @@ def render(report: Report, *, budget: int = 1_000_000) -> str:
 
 
 def _verdict(report: Report) -> str:
-    """`## ❌ FAIL (exit 1)` and on the next line why."""
-    outcome, _, why = plain([verdict_line(report)]).strip("\n").removeprefix("VERDICT: ").partition(": ")
-    head = f"## {_sign(report)} mkcov: {outcome}\n"
-    reasons = f"\n{escape(why)}\n"
-    return head + reasons if size(head + reasons) <= _VERDICT_LIMIT else head
+    """`## ❌ mkcov: FAIL (exit 1): 2 errors; …`; without the reasons where these have no end."""
+    told = plain([verdict_line(report)]).strip("\n").removeprefix("VERDICT: ")
+    for words in (told, told.partition(": ")[0]):
+        line = f"## {_sign(report)} mkcov: {escape(words)}\n"
+        if size(line) <= _VERDICT_LIMIT:
+            break
+    return line
 
 
 def _sign(report: Report) -> str:
@@ -92,7 +94,7 @@ def _not_checked(report: Report) -> Section:
     title = "### Not checked\n\n"
     opening, closing = folded(f"{total:,} checks that were not made", "") if total > _OPEN else ("", "")
     return Section(
-        rank=5, opening=title + opening, closing=closing, rows=rows, total=total, noun="check not made"
+        rank=5, opening=title + opening, closing=closing, rows=rows, total=total, noun="omitted check"
     )
 
 

@@ -60,21 +60,18 @@ def _fitted(section: Section, room: int) -> tuple[str, int]:
     """The section within `room` bytes, and the number of items that had to go."""
     room -= size(section.opening) + size(section.closing) + 1
     kept: list[Row] = []
-    used = 0
     for row in section.rows:
-        used += size(row.text)
-        if used > room:
-            break
+        room -= size(row.text)
         kept.append(row)
+        if room < 0:
+            break
     else:
-        return (_joined(section, kept), 0) if kept else ("", 0)
-    used -= size(row.text)
-    while kept and used > room - _MORE:
-        used -= size(kept.pop().text)
+        return _joined(section, kept) if kept else "", 0
+    while kept and room < _MORE:
+        room += size(kept.pop().text)
     missing = section.total - sum(row.items for row in kept)
-    if not kept:
-        return "", missing
-    return _joined(section, kept) + f"\n… and {count(missing, f'more {section.noun}')}\n", missing
+    more = f"\n… and {count(missing, f'more {section.noun}')}\n"
+    return _joined(section, kept) + more if kept else "", missing
 
 
 def _joined(section: Section, rows: Sequence[Row]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
@@ -40,41 +40,40 @@ def _rows(graph: GraphReport) -> Iterator[Row]:
     of = f" of {graph.world_size}" if graph.world_size is not None and graph.world_size > 1 else ""
     for _, group in groupby(graph.ranks, _figures):
         ranks = list(group)
-        cells = (code(graph.graph), f"{ranges(rank.rank for rank in ranks)}{of}", *_cells(ranks[0]))
-        yield Row(row(cells), len(ranks))
+        first = ranks[0]
+        numbers = f"{ranges(rank.rank for rank in ranks)}{of}"
+        if first.audited:
+            cells = [numbers, *_cells(first)]
+        else:
+            cells = [f"{numbers} **not audited**: {_why_not_audited(first)}", *[""] * (len(_TITLES) - 2)]
+        yield Row(row([code(graph.graph), *cells]), len(ranks))
 
 
 def _figures(rank: RankReport) -> RankReport:
     """The rank without what tells it from its equals: its number and names; missing halves count."""
-    return replace(
-        rank, rank=0, kernel=rank.kernel and "kernel", task_graph=rank.task_graph and "task graph"
-    )
+    return replace(rank, rank=0, kernel=rank.kernel and "kernel", task_graph=rank.task_graph and "task graph")
 
 
-def _cells(rank: RankReport) -> Sequence[str]:
-    if not rank.audited:
-        halves = (("kernel", rank.kernel), ("task graph", rank.task_graph))
-        missing = " and ".join(f"no {half}" for half, file in halves if file is None)
-        return (f"**not audited**: {missing or 'unreadable, see the findings'}", *[""] * 6)
+def _cells(rank: RankReport) -> Iterator[str]:
     coverage = rank.coverage
-    wasted = f" ({size(coverage.dead_bytes)})" if coverage.dead_bytes else ""
-    consumed = f"{coverage.model_tensors_consumed:,} of {coverage.model_tensors:,}"
-    return (
-        f"{rank.tasks:,}",
-        f"{rank.events:,}",
-        f"{coverage.declared:,}",
-        f"{coverage.read:,}",
-        f"{coverage.written:,}",
-        f"{coverage.dead:,}{wasted}",
-        consumed if coverage.model_tensors_consumed == coverage.model_tensors else f"**{consumed}**",
+    yield from (
+        f"{figure:,}"
+        for figure in (rank.tasks, rank.events, coverage.declared, coverage.read, coverage.written)
     )
+    wasted = f" ({size(coverage.dead_bytes)})" if coverage.dead_bytes else ""
+    yield f"{coverage.dead:,}{wasted}"
+    consumed = f"{coverage.model_tensors_consumed:,} of {coverage.model_tensors:,}"
+    yield consumed if coverage.model_tensors_consumed == coverage.model_tensors else f"**{consumed}**"
+
+
+def _why_not_audited(rank: RankReport) -> str:
+    halves = (("kernel", rank.kernel), ("task graph", rank.task_graph))
+    return " and ".join(f"no {half}" for half, file in halves if file is None) or "see the findings"
 
 
 def difference_section(report: Report) -> Section:
     """The tensors whose counts or status differ between ranks, or that some ranks do not declare."""
-    audited = {
-        graph.graph: {rank.rank for rank in graph.ranks if rank.audited} for graph in report.graphs
-    }
+    audited = {graph.graph: {rank.rank for rank in graph.ranks if rank.audited} for graph in report.graphs}
     differing = [
         tensor
         for tensor in report.tensors
@@ -89,7 +88,7 @@ def difference_section(report: Report) -> Section:
         closing=closing,
         rows=(Row("".join(_difference(tensor, several=several))) for tensor in differing),
         total=total,
-        noun="tensor that differs by rank",
+        noun="rank difference",
     )
 
 

@@ -90,7 +90,7 @@ def _missing_figures(tensor: TensorReport) -> str:
     unread = [refs for refs in tensor.by_rank if refs.status in _UNREAD]
     counts: TensorReport | RankRefs = unread[0] if unread else tensor
     if counts.input_refs:
-        return f"input_refs={counts.input_refs} (all in slots that the kernel never uses)"
+        return f"input_refs={counts.input_refs} (all in slots that the kernel never reads)"
     written = f" output_refs={counts.output_refs} (written, never read)" if counts.output_refs else ""
     return f"input_refs=0{written}"
 

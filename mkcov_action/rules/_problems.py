@@ -21,7 +21,7 @@ def findings_of(
                     consequence=consequence,
                     fix=fix,
                     ranks=(rank.number,),
-                    kind=problem.message,
+                    kind=problem.code or problem.message,
                     place=place_of(rank, problem),
                 )
 

@@ -8,7 +8,7 @@ from mkcov_action.analyses.consumption import Access
 from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import readers
+from mkcov_action.rules._wording import readers, short
 
 
 @rule(id="MK103", name="uninitialised-read", severity=Severity.ERROR, stage=Stage.WIRING, since="0.1.0")
@@ -44,14 +44,14 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
                 continue
             if suspects := consumption.slots(name, Access.MAYBE_WRITE):
                 yield uninitialised_read.not_checked(
-                    f"{name}: nothing surely writes it, but {suspects[0]} may (its role is not known)"
+                    f"{short(name)}: nothing surely writes it, but {suspects[0]} may (its role is not known)"
                 )
                 continue
             slots = consumption.slots(name, Access.READ)
             yield uninitialised_read.finding(
                 tensor=name,
                 ranks=(rank.number,),
-                message=f"{name} is read by {readers(slots)} and no task writes it",
+                message=f"{short(name)} is read by {readers(slots)} and no task writes it",
                 consequence="the kernel computes with whatever the memory held before",
                 fix="let an operator write the buffer, or point its reader at the one that is written",
             )

@@ -44,7 +44,7 @@ def _read(
     try:
         return read_whole(data), ()
     except Rejected as rejected:
-        return None, (rejected.problem,)
+        return None, rejected.problems
 
 
 _PIECE = 1 << 20  # bytes

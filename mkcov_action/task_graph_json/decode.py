@@ -59,11 +59,14 @@ class _Document(msgspec.Struct):
     first_tasks: list[_Natural] | None
 
 
+TASK = msgspec.json.Decoder(_Task)
 TASKS = msgspec.json.Decoder(list[_Task])
+EVENT = msgspec.json.Decoder(_Event)
 TENSORS = msgspec.json.Decoder(list[_Tensor] | None)
 DOCUMENT = msgspec.json.Decoder(_Document)
 OBJECTS = msgspec.json.Decoder(list[dict[str, Raw]])
 ANY = msgspec.json.Decoder(Raw)
+UNTYPED = msgspec.json.Decoder()
 OBJECT = msgspec.json.Decoder(dict[str, Raw])
 
 _TASK_KEYS = frozenset(_Task.__struct_fields__)
@@ -244,13 +247,23 @@ class Builder:
             self._unknown.update(f"tensor.{key}" for key in members.keys() - _TENSOR_KEYS)
 
 
-def colons_of_objects(text: bytes) -> int:
-    """The colons that an array of objects holds when no object repeats a key."""
+def colons_of_objects(text: bytes, *, deep: bool = False) -> int:
+    """The colons that an array of objects holds when no object repeats a key.
+
+    `deep` also counts those of the tensors in `inputs` and `outputs` by their keys; otherwise a
+    member's value is taken as it stands.
+    """
     return sum(
-        1 + key.count(":") + bytes(value).count(b":")
+        1 + key.count(":") + _colons_of_value(key, bytes(value), deep=deep)
         for members in OBJECTS.decode(text)
         for key, value in members.items()
     )
+
+
+def _colons_of_value(key: str, value: bytes, *, deep: bool) -> int:
+    if deep and key in ("inputs", "outputs") and value.startswith(b"["):
+        return colons_of_objects(value)
+    return value.count(b":")
 
 
 def _check_utf8(text: bytes) -> None:
