@@ -93,7 +93,10 @@ def test_ranks_with_the_same_figures_share_a_line() -> None:
 def test_tensors_that_differ_by_rank_are_listed_by_what_the_ranks_say() -> None:
     refs = [
         RankRefs(
-            rank=number, input_refs=inputs, output_refs=0, status=Status.OK if inputs else Status.MISSING_WIRING
+            rank=number,
+            input_refs=inputs,
+            output_refs=0,
+            status=Status.OK if inputs else Status.MISSING_WIRING,
         )
         for number, inputs in enumerate((156, 0, 0))
     ]
@@ -224,7 +227,9 @@ def test_scratch_is_on_the_map_only_where_a_finding_names_it() -> None:
 
 
 def test_many_families_without_a_flaw_are_folded_and_counted() -> None:
-    wired = [tensor(f"layer_{layer}_w{letter}") for layer in range(61) for letter in "abcdefghijklmnopqrstuvwxy"]
+    wired = [
+        tensor(f"layer_{layer}_w{letter}") for layer in range(61) for letter in "abcdefghijklmnopqrstuvwxy"
+    ]
     shown = render(report(Verdict.FAIL, tensors=(*wired, tensor("rope_cos", Status.MISSING_WIRING))))
     assert part(shown, "Tensors by family and layer").startswith("\n```diff\n- rope_cos    0/1  X\n```\n")
     assert "<summary>25 families without a flaw (1,525 tensors, 61 layers)</summary>" in shown
@@ -243,7 +248,7 @@ def test_absurd_layer_numbers_neither_fail_nor_fill_the_page() -> None:
     tensors = [tensor(f"layer_{number}_w") for number in (0, 7, 10**30, "9" * 6_000)]
     far = [tensor(f"layer_{number}_v") for number in range(1_000, 1_200)]
     shown = render(report(tensors=(*tensors, *far)))
-    assert "  layer_*_w    4/4  ●●········ " in shown
+    assert "  layer_*_w      4/4  ●●········ " in shown
     assert re.search(r"layer_\*_v  200/200  [● ·]{140,150} \+74\n", shown)
 
 
@@ -357,14 +362,72 @@ FILTERS = re.compile(
     r"@\w|#\d|\b[A-Za-z]+-\d|\b[0-9a-fA-F]{7,40}\b|https?:|www\.|\w@\w|:[\w+-]+:|\$|\b[A-Z]+\d", re.ASCII
 )
 FRAGMENTS = (
-    *("|", "`", "``", "```", "~~~", "<", ">", "&lt;", "&", "[x](y)", "![i](j)", "[^1]", "*", "**", "_", "__", "~~"),
-    *("@octocat", "#1", "GH-7", "deadbeefcafe", "1234567", "https://x.example", "www.x.example", "a@b.example"),
-    *(":tada:", "$x$", "$$", "<!--", "-->", "</details>", "<img src=x onerror=alert(1)>", "\\", "\\|", "1.", "2)"),
-    *(" ", "  ", "- ", "+ ", "# ", "## ", "=", "---", "\n", "\n\n", "\t", "    ", "| --- |", "```diff\n", "'", '"'),
+    *(
+        "|",
+        "`",
+        "``",
+        "```",
+        "~~~",
+        "<",
+        ">",
+        "&lt;",
+        "&",
+        "[x](y)",
+        "![i](j)",
+        "[^1]",
+        "*",
+        "**",
+        "_",
+        "__",
+        "~~",
+    ),
+    *(
+        "@octocat",
+        "#1",
+        "GH-7",
+        "deadbeefcafe",
+        "1234567",
+        "https://x.example",
+        "www.x.example",
+        "a@b.example",
+    ),
+    *(
+        ":tada:",
+        "$x$",
+        "$$",
+        "<!--",
+        "-->",
+        "</details>",
+        "<img src=x onerror=alert(1)>",
+        "\\",
+        "\\|",
+        "1.",
+        "2)",
+    ),
+    *(
+        " ",
+        "  ",
+        "- ",
+        "+ ",
+        "# ",
+        "## ",
+        "=",
+        "---",
+        "\n",
+        "\n\n",
+        "\t",
+        "    ",
+        "| --- |",
+        "```diff\n",
+        "'",
+        '"',
+    ),
 )
 markdown_texts = st.one_of(
     texts,
-    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(), max_size=3)), max_size=8).map("".join),
+    st.lists(st.one_of(st.sampled_from(FRAGMENTS), st.text(st.characters(), max_size=3)), max_size=8).map(
+        "".join
+    ),
 )
 
 
@@ -382,9 +445,9 @@ def assert_inert(rendered: Rendered, *elements: str) -> None:
 @example("` ` ", 100)
 @example("(deadbeef), GH-1; 'x'", 100)
 def test_a_sentence_shows_as_the_literal_text(raw: str, limit: int) -> None:
-    for before in ("", "x ", "- ", "## "):
+    for before, said in (("", ""), ("x: ", "x: "), ("- ", ""), ("## ", "")):
         rendered = Rendered(before + prose(raw, limit))
-        assert rendered.text.strip("\n") == before.strip("-# ") + " " * (before == "x ") + clean(raw, limit)
+        assert rendered.text.strip("\n") == (said + clean(raw, limit) if raw else said.strip())
         assert_inert(rendered, "p", "code", "ul", "li", "h2")
 
 
@@ -436,14 +499,22 @@ def test_no_report_puts_an_element_of_its_own_on_the_page(any_report: Report) ->
 def hostile_report() -> Report:
     names = [*FRAGMENTS, "".join(FRAGMENTS), "a" * 10_000, "\u202ebidi\u2066", "##[error]x", "張量"]
     found = [
-        finding(name, name, message=f"{name} is lost", tensor_name=name, consequence=name, fix=name, members=(name,))
+        finding(
+            name,
+            name,
+            message=f"{name} is lost",
+            tensor_name=name,
+            consequence=name,
+            fix=name,
+            members=(name,),
+        )
         for name in names
     ]
     return report(
         Verdict.FAIL,
         graphs=(graph(rank(), name="`<b>|"), graph(rank(audited=False), name="b")),
         findings=tuple(found),
-        tensors=tuple(tensor(name, status, graph="`<b>|") for name in names for status in (Status.UNCONSUMED,)),
+        tensors=tuple(tensor(name, Status.UNCONSUMED, graph="`<b>|") for name in names),
         not_checked=tuple(NotChecked(rule=name, reason=name, graph=name) for name in names),
         failures=tuple(Failure(message=name, graph=name) for name in names),
         warnings=tuple(names),
@@ -464,7 +535,9 @@ def test_hostile_names_show_as_they_are_wherever_they_stand() -> None:
 @pytest.mark.parametrize("directory", ["fixtures/demo/unwired", "fixtures/glm/after", None])
 def test_a_browser_shows_the_summary(directory: str | None, repository: Path, tmp_path: Path) -> None:
     shown = (
-        audit(Config(paths=(str(repository / directory),), root=repository)) if directory else hostile_report()
+        audit(Config(paths=(str(repository / directory),), root=repository))
+        if directory
+        else hostile_report()
     )
     html, png = tmp_path / "page.html", tmp_path / "page.png"
     html.write_text(page(to_html(render(shown))), encoding="utf-8")

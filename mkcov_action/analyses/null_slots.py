@@ -42,11 +42,11 @@ def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, i
     ):
         counts[number, variant, null_places[inputs], null_places[outputs]] += 1
     found: Counter[Occupancy] = Counter()
-    for (number, variant, inputs, outputs), tasks in counts.items():
+    for (number, variant, null_inputs, null_outputs), tasks in counts.items():
         operator = Operator(rank.type_name(number), variant)
         if operator.type_name in TASK_TYPES:
-            slots = [SlotKey(operator, Side.INPUT, place) for place in inputs]
-            slots += [SlotKey(operator, Side.OUTPUT, place) for place in outputs]
+            slots = [SlotKey(operator, Side.INPUT, place) for place in null_inputs]
+            slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_outputs]
             used = (
                 slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY)
             )

@@ -10,6 +10,9 @@ import click
 from mkcov_action import __version__
 from mkcov_action.commands._output import write
 from mkcov_action.commands.check import check
+from mkcov_action.commands.explain import explain
+from mkcov_action.commands.rules import rules
+from mkcov_action.commands.schema import schema
 from mkcov_action.loader import describe
 from mkcov_action.reporters.clean import clean
 
@@ -52,4 +55,5 @@ def cli() -> None:
     """
 
 
-cli.add_command(check)
+for command in (check, explain, rules, schema):
+    cli.add_command(command)

@@ -23,6 +23,13 @@ def write(stream: TextIO, text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def wants_color(stream: TextIO, color: str) -> bool:
+    """Whether to colour: `always`, `never`, or `auto` (on a terminal, unless NO_COLOR is set)."""
+    if color == "auto":
+        return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return color == "always"
+
+
 def write_file(path: Path, text: str) -> str | None:
     """Writes a report under a temporary name and renames it; returns why that failed, or None."""
     try:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TypeVar
 
 import click
 
 from mkcov_action.audit import Timings, audit
 from mkcov_action.commands import _options as options
-from mkcov_action.commands._output import ProgressLine, write, write_file
+from mkcov_action.commands._output import ProgressLine, wants_color, write, write_file
 from mkcov_action.config import Config
 from mkcov_action.github import workspace
 from mkcov_action.report import Report
@@ -146,19 +145,13 @@ def _checked(option: str, parse: Callable[[], T]) -> T:
 def _write(report: Report, json_file: str | None, *, all_tensors: bool, color: str) -> bool:
     """Writes every report asked for; returns whether one of them could not be written."""
     out = sys.stderr if json_file == "-" else sys.stdout  # standard output is then the report's alone
-    write(out, text.render(report, all_tensors=all_tensors, color=_wants_color(out, color)))
+    write(out, text.render(report, all_tensors=all_tensors, color=wants_color(out, color)))
     if json_file == "-":
         write(sys.stdout, json_report.render(report))
     elif json_file and (reason := write_file(Path(json_file), json_report.render(report))):
         write(sys.stderr, f"mkcov: cannot write {clean(json_file)}: {clean(reason)}\n")
         return True
     return False
-
-
-def _wants_color(stream: TextIO, color: str) -> bool:
-    if color == "auto":
-        return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return color == "always"
 
 
 def _print_timings(clock: Timings) -> None:

@@ -85,6 +85,11 @@ class Rule:
     doc: str
     locked: bool = False
 
+    @property
+    def summary(self) -> str:
+        """What the rule finds, in a sentence: the first line of its page."""
+        return self.doc.partition("\n")[0]
+
     def finding(self, **fields: Any) -> Finding:
         """A finding of this rule; `severity` may be given where the rule's own does not hold."""
         return Finding(**{"rule": self.id, "name": self.name, "severity": self.severity, **fields})

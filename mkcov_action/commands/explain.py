@@ -1,0 +1,55 @@
+"""`mkcov explain`: a rule's page in the terminal."""
+
+from __future__ import annotations
+
+import difflib
+import io
+import sys
+
+import click
+
+from mkcov_action.commands._output import wants_color, write
+from mkcov_action.reporters.clean import clean
+from mkcov_action.rules import RULES, Rule
+
+_WIDTH = 100
+
+
+@click.command(short_help="Show a rule's page.")
+@click.argument("rule", metavar="RULE")
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Render the page; auto: on a terminal, unless NO_COLOR is set.",
+)
+def explain(*, rule: str, color: str) -> None:
+    """Show what RULE (an id such as MK101, or a name) finds, why it matters and how to fix it."""
+    found = next((item for item in RULES if rule.lower() in (item.id.lower(), item.name)), None)
+    if found is None:
+        raise click.BadParameter(_unknown(rule), param_hint="RULE")
+    page = f"# {found.id} {found.name}\n\n{_facts(found)}\n\n{found.doc}\n"
+    write(sys.stdout, _rendered(page) if wants_color(sys.stdout, color) else page)
+
+
+def _facts(rule: Rule) -> str:
+    locked = " Cannot be switched off." if rule.locked else ""
+    return f"Severity {rule.severity.label}, stage {rule.stage}, since {rule.since}.{locked}"
+
+
+def _rendered(page: str) -> str:
+    from rich.console import Console  # noqa: PLC0415 - slow to import, and needed on terminals only
+    from rich.markdown import Markdown  # noqa: PLC0415
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=_WIDTH)
+    with console.capture() as capture:
+        console.print(Markdown(page))
+    return capture.get()
+
+
+def _unknown(rule: str) -> str:
+    names = [name for item in RULES for name in (item.id, item.name)]
+    close = difflib.get_close_matches(rule[:80], names, n=1)
+    hint = f"; did you mean {close[0]}?" if close else "; `mkcov rules` lists them"
+    return f"{clean(rule)} is no rule's id or name{hint}"
