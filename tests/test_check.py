@@ -314,6 +314,46 @@ def test_json_is_written_on_failure_and_on_error_too(unwired: Path, tmp_path: Pa
     assert json.loads(path.read_text())["verdict"] == "error"
 
 
+def test_one_run_writes_every_output_that_was_asked_for(unwired: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    names = {"--json": "a.json", "--sarif": "b.sarif", "--summary": "c.md"}
+    files = [part for option, name in names.items() for part in (option, out / name)]
+    result = run(unwired, *files, "--annotations")
+    assert result.exit_code == 1
+    assert sorted(path.name for path in out.iterdir()) == sorted(names.values())
+    assert json.loads((out / "a.json").read_text())["exit_code"] == 1
+    rules = [item["ruleId"] for item in json.loads((out / "b.sarif").read_text())["runs"][0]["results"]]
+    assert rules[:2] == ["MK101", "MK101"]
+    assert "FAIL" in (out / "c.md").read_text().splitlines()[0]
+    commands = [line for line in result.stdout.splitlines() if line.startswith("::")]
+    assert [command.split(" ")[0] for command in commands[:2]] == ["::error", "::error"]
+    assert last_line(result).startswith("VERDICT: FAIL")
+
+
+@pytest.mark.parametrize("option", ["--json", "--sarif", "--summary"])
+def test_a_report_on_standard_output_has_it_to_itself(unwired: Path, tmp_path: Path, option: str) -> None:
+    run(unwired, option, tmp_path / "file")
+    piped = run(unwired, option, "-", "--annotations")
+    assert piped.stdout == (tmp_path / "file").read_text()
+    assert "VERDICT" in piped.stderr
+    assert run(unwired, option, "-", "--json" if option != "--json" else "--sarif", "-").exit_code == 2
+
+
+def test_without_a_verdict_there_is_a_summary_and_no_sarif(tmp_path: Path) -> None:
+    """An empty SARIF would close every alert."""
+    result = run(tmp_path / "nowhere", "--sarif", tmp_path / "a.sarif", "--summary", tmp_path / "b.md")
+    assert result.exit_code == 2
+    assert not (tmp_path / "a.sarif").exists()
+    assert "ERROR" in (tmp_path / "b.md").read_text()
+
+
+def test_a_report_that_cannot_be_written_does_not_cost_the_others(wired: Path, tmp_path: Path) -> None:
+    result = run(wired, "--json", tmp_path / "no" / "a.json", "--summary", tmp_path / "b.md")
+    assert result.exit_code == 2
+    assert (tmp_path / "b.md").exists()
+
+
 def test_timings_go_to_standard_error_only(wired: Path) -> None:
     result = run(wired, "--timings")
     assert re.search(r"read +\d+\.\d+ s", result.stderr)
@@ -447,7 +487,7 @@ def as_nobody(directory: Path) -> tuple[int, str]:
 @pytest.mark.parametrize("name", ["kernel_0.cu", "task_graph_0.json", ""])
 def test_no_permission_is_told(name: str) -> None:
     with tempfile.TemporaryDirectory() as parent:
-        Path(parent).chmod(0o755)  # noqa: S103 - the child must get there
+        Path(parent).chmod(0o755)
         directory = Path(parent, "gen")
         write_ranks(decoder(ranks=2), directory)
         run(directory)  # every module is imported before the child loses its rights

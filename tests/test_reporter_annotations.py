@@ -12,8 +12,8 @@ from mkcov_action.audit import audit
 from mkcov_action.config import Config
 from mkcov_action.finding import Confidence, Failure, Location, Severity
 from mkcov_action.report import Report, Verdict
-from mkcov_action.reporters import annotations, json_report, summary, text
-from mkcov_action.reporters.annotations import LIMIT, MESSAGE_BYTES
+from mkcov_action.reporters import json_report, summary, text
+from mkcov_action.reporters.annotations import LIMIT, MESSAGE_BYTES, render
 from tests.reports import finding, graph, rank, report, reports
 from tools.rule_cases.case import Small
 
@@ -88,14 +88,14 @@ def test_the_parser_obeys_what_a_runner_obeys() -> None:
 
 
 def annotated(shown: Report) -> list[Command]:
-    return commands(annotations.render(shown))
+    return commands(render(shown))
 
 
 # --- what an annotation says ----------------------------------------------------------------------
 
 
 def test_an_annotation_stands_at_the_line_and_says_what_it_means_and_how_to_mend_it() -> None:
-    assert annotations.render(report(Verdict.FAIL, findings=(finding(),))) == (
+    assert render(report(Verdict.FAIL, findings=(finding(),))) == (
         "::error file=gen/kernel_0.cu,line=110,title=MK101 missing-wiring%3A rope_cos::"
         "rope_cos is attached to the model, and no task reads it; "
         "effect: attention runs position-blind: fluent text that repeats and makes no sense"
@@ -104,7 +104,7 @@ def test_an_annotation_stands_at_the_line_and_says_what_it_means_and_how_to_mend
 
 
 def test_nothing_to_say_is_no_line() -> None:
-    assert not annotations.render(report())
+    assert not render(report())
 
 
 def test_column_confidence_and_ranks_are_told_and_a_message_names_its_tensor() -> None:
@@ -186,7 +186,7 @@ def test_the_worst_are_annotated_and_the_rest_counted_in_the_last_place(number: 
         assert [data.partition("s,")[0] for data in counted] == [
             f"and {rest} more {label}" for label in ("error", "warning", "note")
         ]
-        assert "title=MK101 missing-wiring%3A t8:" in annotations.render(
+        assert "title=MK101 missing-wiring%3A t8:" in render(
             report(Verdict.FAIL, findings=tuple(found))
         )
 
@@ -221,7 +221,7 @@ def test_a_message_stays_below_the_runner_s_limit_and_is_cut_between_characters(
 @settings(max_examples=60)
 @given(reports)
 def test_every_line_is_one_command_within_the_limits(any_report: Report) -> None:
-    output = annotations.render(any_report)
+    output = render(any_report)
     shown = commands(output)
     assert len(shown) == output.count("\n") <= 3 * LIMIT
     for name in ("error", "warning", "notice"):
@@ -254,7 +254,7 @@ def everything(shown: Report) -> str:
 @given(reports)
 def test_a_runner_finds_our_commands_in_the_log_and_no_other(any_report: Report) -> None:
     assert not commands(everything(any_report))
-    own = annotations.render(any_report)
+    own = render(any_report)
     assert commands(everything(any_report) + own + everything(any_report)) == commands(own)
 
 
@@ -279,13 +279,13 @@ def test_a_run_over_hostile_names_prints_our_own_commands_only(tmp_path: Path) -
     assert {tensor.name for tensor in shown.tensors} >= set(HOSTILE)
     assert len(shown.findings) > len(HOSTILE)
     assert not commands(everything(shown))
-    own = commands(annotations.render(shown))
+    own = commands(render(shown))
     assert {command.name for command in own} <= {"error", "warning", "notice"}
     assert len([command for command in own if command.name == "error"]) == LIMIT
     refused = audit(Config(paths=tuple(f"{tmp_path}/{name[:99]}" for name in HOSTILE), root=tmp_path))
     assert refused.exit_code == 2
     assert not commands(everything(refused))
-    assert [command.name for command in commands(annotations.render(refused))] == ["error"] * LIMIT
+    assert [command.name for command in commands(render(refused))] == ["error"] * LIMIT
 
 
 def test_the_order_of_the_report_is_kept(repository: Path) -> None:

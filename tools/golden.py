@@ -1,7 +1,7 @@
 """Writes the golden files: python -m tools.golden. Look at the difference before you commit it.
 
 Every bad case of a rule has its findings in expected.json; the demonstration graphs have what a
-terminal shows in expected.txt. `--check` changes nothing and fails where one is stale.
+terminal, a job summary and a workflow log show. `--check` changes nothing and fails where one is stale.
 """
 
 from __future__ import annotations
@@ -47,7 +47,12 @@ def goldens(root: Path = ROOT) -> Iterator[tuple[Path, str]]:
     for directory in sorted(root.glob("rules/*/bad/*")):
         yield directory / "expected.json", json.dumps(findings_of(directory), indent=2) + "\n"
     for name in SHOWN:
-        yield root / name / "expected.txt", check(root / name, root.parent).stdout
+        directory = root / name
+        yield directory / "expected.txt", check(directory, root.parent).stdout
+        yield directory / "expected.summary.md", check(directory, root.parent, "--summary", "-").stdout
+        annotated = check(directory, root.parent, "--annotations").stdout
+        commands = [line for line in annotated.splitlines(keepends=True) if line.startswith("::")]
+        yield directory / "expected.annotations.txt", "".join(commands)
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})

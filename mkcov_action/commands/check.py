@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,7 +15,8 @@ from mkcov_action.commands._output import ProgressLine, wants_color, write, writ
 from mkcov_action.config import Config
 from mkcov_action.github import workspace
 from mkcov_action.report import Report
-from mkcov_action.reporters import json_report, text
+from mkcov_action.reporters import annotations as annotations_report
+from mkcov_action.reporters import json_report, summary, text
 from mkcov_action.reporters.clean import clean
 
 
@@ -55,6 +56,20 @@ from mkcov_action.reporters.clean import clean
     help="Read the names of task types from this runtime_header.h.",
 )
 @click.option("--json", "json_file", metavar="FILE", help="Write the report as JSON; - for standard output.")
+@click.option(
+    "--sarif",
+    "sarif_file",
+    metavar="FILE",
+    help="Write SARIF for code scanning; - for standard output. Not written with exit code 2: an empty one"
+    " would close every alert.",
+)
+@click.option(
+    "--summary",
+    "summary_file",
+    metavar="FILE",
+    help="Write a job summary in Markdown; - for standard output.",
+)
+@click.option("--annotations", is_flag=True, help="Print the worst findings as workflow commands, too.")
 @click.option("--all", "all_tensors", is_flag=True, help="List every declared tensor.")
 @click.option("--allow-empty", is_flag=True, help="A directory without artifacts is no error.")
 @click.option(
@@ -88,6 +103,9 @@ def check(
     one_graph: bool,
     task_types: Path | None,
     json_file: str | None,
+    sarif_file: str | None,
+    summary_file: str | None,
+    annotations: bool,
     all_tensors: bool,
     allow_empty: bool,
     root: Path | None,
@@ -100,6 +118,8 @@ def check(
     Each DIRECTORY is one graph; without one, the working directory is audited. Says which tensors are
     not wired, where they are declared and what that means, and exits 1 if the gate fails.
     """
+    if [json_file, sarif_file, summary_file].count("-") > 1:
+        raise click.UsageError("only one of --json, --sarif and --summary can go to standard output")
     patterns, given = options.critical_of(critical)
     config = Config(
         paths=paths or (".",),
@@ -124,13 +144,20 @@ def check(
     finally:
         progress.clear()
     with clock.phase("write"):
-        failed = _write(report, json_file, all_tensors=all_tensors, color=color)
+        files = {"json": json_file, "sarif": sarif_file, "summary": summary_file}
+        out = sys.stderr if "-" in files.values() else sys.stdout  # standard output is then the report's
+        if annotations:
+            write(out, annotations_report.render(report))
+        write(out, text.render(report, all_tensors=all_tensors, color=wants_color(out, color)))
+        failed = _write_files(report, {kind: name for kind, name in files.items() if name})
     if timings:
         _print_timings(clock)
     sys.exit(max(report.exit_code, 2 if failed else 0))
 
 
 T = TypeVar("T")
+
+_NO_VERDICT = 2
 
 
 def _checked(option: str, parse: Callable[[], T]) -> T:
@@ -142,16 +169,32 @@ def _checked(option: str, parse: Callable[[], T]) -> T:
         raise
 
 
-def _write(report: Report, json_file: str | None, *, all_tensors: bool, color: str) -> bool:
-    """Writes every report asked for; returns whether one of them could not be written."""
-    out = sys.stderr if json_file == "-" else sys.stdout  # standard output is then the report's alone
-    write(out, text.render(report, all_tensors=all_tensors, color=wants_color(out, color)))
-    if json_file == "-":
-        write(sys.stdout, json_report.render(report))
-    elif json_file and (reason := write_file(Path(json_file), json_report.render(report))):
-        write(sys.stderr, f"mkcov: cannot write {clean(json_file)}: {clean(reason)}\n")
-        return True
-    return False
+def _render_sarif(report: Report) -> str:
+    from mkcov_action.reporters import sarif  # noqa: PLC0415 - sarif-om is slow to import
+
+    return sarif.render(report)
+
+
+_RENDERERS: Mapping[str, Callable[[Report], str]] = {
+    "json": json_report.render,
+    "sarif": _render_sarif,
+    "summary": summary.render,
+}
+
+
+def _write_files(report: Report, files: Mapping[str, str]) -> bool:
+    """Writes every report asked for, whatever became of another; returns whether one failed."""
+    failed = False
+    for kind, name in files.items():
+        if kind == "sarif" and report.exit_code == _NO_VERDICT:
+            continue
+        content = _RENDERERS[kind](report)
+        if name == "-":
+            write(sys.stdout, content)
+        elif reason := write_file(Path(name), content):
+            write(sys.stderr, f"mkcov: cannot write {clean(name)}: {clean(reason)}\n")
+            failed = True
+    return failed
 
 
 def _print_timings(clock: Timings) -> None:

@@ -25,9 +25,9 @@ _PLAIN = re.compile(
     r"|[0-9]{1,6}|[0-9]{1,3}(?:,[0-9]{3})+"
     r"|…"
 )
-_OPENING = r"""[("']*"""
-_CLOSING = r"""[)"',.;:!?]*"""
-_WORD = re.compile(rf"( +)|({_OPENING})([^ ]*?)({_CLOSING})(?= |$)")
+_OPENING = "(\"'"
+_CLOSING = ")\"',.;:!?"
+_WORD = re.compile(rf"( +)|([{_OPENING}]*)([^ ]*?)([{_CLOSING}]*)(?= |$)")
 _LIST_ITEM = re.compile(r"[0-9]+[.)]")
 
 
@@ -67,20 +67,21 @@ def _joined(pieces: Sequence[tuple[str, bool]]) -> list[str]:
 def _pieces(shown: str, name: str | None) -> Iterator[tuple[str, bool]]:
     """The text in pieces, each with whether it has to be code."""
     done = 0
-    for found in _occurrences(shown, name):
-        yield from _words(shown, done, found.start("name"))
-        yield found["name"], True
-        done = found.end("name")
+    for start, end in _occurrences(shown, clean(name, len(shown)) if name else ""):
+        yield from _words(shown, done, start)
+        yield shown[start:end], True
+        done = end
     yield from _words(shown, done, len(shown))
 
 
-def _occurrences(shown: str, name: str | None) -> Iterator[re.Match[str]]:
+def _occurrences(shown: str, name: str) -> Iterator[tuple[int, int]]:
     """Where the name stands as a word of its own, or as several if it holds blanks."""
-    name = clean(name, len(shown)) if name else ""
-    if name:
-        yield from re.finditer(
-            rf"(?:^|(?<= )){_OPENING}(?P<name>{re.escape(name)})(?={_CLOSING}(?: |$))", shown
-        )
+    end = 0
+    while name and (start := shown.find(name, end)) >= 0:
+        end = start + len(name)
+        before, after = shown[:start].rstrip(_OPENING), shown[end:].lstrip(_CLOSING)
+        if before[-1:] in ("", " ") and after[:1] in ("", " "):
+            yield start, end
 
 
 def _words(shown: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
