@@ -185,9 +185,9 @@ def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:
 def slot_counts(graph: TaskGraph) -> dict[int, frozenset[tuple[int, int]]]:
     """The (inputs, outputs) counts that the tasks of each type number show."""
     counts: dict[int, set[tuple[int, int]]] = {}
-    lengths = [len(operands) for operands in graph.operand_lists]
-    for number, inputs, outputs in set(zip(graph.task_type, graph.inputs, graph.outputs, strict=True)):
-        counts.setdefault(number, set()).add((lengths[inputs], lengths[outputs]))
+    for number, _, inputs, outputs in graph.classes():
+        lists = graph.tensor_lists
+        counts.setdefault(number, set()).add((len(lists[inputs]), len(lists[outputs])))
     return {number: frozenset(found) for number, found in counts.items()}
 
 

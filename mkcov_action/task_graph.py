@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -47,6 +48,8 @@ class TaskGraph:
     """The task graph of one rank. Everything per task is a column; task N is index N.
 
     `inputs[t]` and `outputs[t]` are indices into `operand_lists`, whose members index `operands`.
+    `tensor_list_of[i]` is the index in `tensor_lists` of the names of list i: few, as tiles of one
+    layer name the same tensors.
     `metadata` holds a column for each of METADATA_FIELDS that the file's generation writes.
     `unknown_keys` are the keys that no known generation writes, as `task.is_tail_task`, with the
     1-based line where each first stands.
@@ -54,6 +57,8 @@ class TaskGraph:
 
     operands: tuple[Operand, ...]
     operand_lists: tuple[tuple[int, ...], ...]
+    tensor_lists: tuple[tuple[str, ...], ...]
+    tensor_list_of: array[int]
     task_type: array[int]
     variant_id: array[int]
     inputs: array[int]
@@ -67,6 +72,15 @@ class TaskGraph:
 
     def __len__(self) -> int:
         return len(self.task_type)
+
+    def classes(self) -> Counter[tuple[int, int, int, int]]:
+        """How many tasks share type, variant, and the tensor lists of their inputs and outputs.
+
+        Some thousand in the largest graph: what does not depend on tiles or events goes by these.
+        """
+        names = self.tensor_list_of
+        inputs, outputs = ([names[operands] for operands in column] for column in (self.inputs, self.outputs))
+        return Counter(zip(self.task_type, self.variant_id, inputs, outputs, strict=True))
 
     @property
     def rank(self) -> int | None:

@@ -186,18 +186,20 @@ def test_the_worst_are_annotated_and_the_rest_counted_in_the_last_place(number: 
         assert [data.partition("s,")[0] for data in counted] == [
             f"and {rest} more {label}" for label in ("error", "warning", "note")
         ]
-        assert "title=MK101 missing-wiring%3A t8:" in render(
-            report(Verdict.FAIL, findings=tuple(found))
-        )
+        assert "title=MK101 missing-wiring%3A t8:" in render(report(Verdict.FAIL, findings=tuple(found)))
 
 
 def test_what_kept_the_run_from_a_verdict_comes_before_any_finding() -> None:
     shown = report(
         Verdict.ERROR,
         findings=(finding(), finding(severity=Severity.WARNING)),
-        failures=(Failure(message="gen/b holds no rank"), Failure(message="MK109 broke", internal=True)),
+        failures=(
+            Failure(message="gen/b: holds no rank", graph="gen/b"),
+            Failure(message="MK109 broke", internal=True, graph="gen"),
+        ),
         warnings=("gen lies outside the root",),
     )
+    assert [command.data for command in annotated(shown)[:2]] == ["gen: MK109 broke", "gen/b: holds no rank"]
     assert [(command.name, command.properties["title"]) for command in annotated(shown)] == [
         ("error", "mkcov: internal error"),
         ("error", "mkcov: no verdict"),

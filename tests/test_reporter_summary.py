@@ -283,7 +283,7 @@ def test_no_report_passes_the_budget_or_loses_its_verdict(any_report: Report, bu
 
 
 def test_two_thousand_findings_with_endless_names_stay_below_the_limit_and_say_what_was_cut() -> None:
-    for letter in ("x", "\U0001f600", "`", "|"):
+    for letter in ("`", "\U0001f600"):
         names = [f"{index}{letter * 10_000}" for index in range(2_000)]
         found = tuple(finding(message=f"{name} is lost", tensor_name=name, fix=name) for name in names)
         tensors = tuple(tensor(name, Status.UNCONSUMED) for name in names)

@@ -134,22 +134,19 @@ class Consumption:
 def consumption_of(rank: Rank) -> Consumption:
     """The consumption of an audited rank.
 
-    Tasks that agree in type, variant and operand lists are counted once, with their number.
+    Tasks that agree in type, variant and tensors are counted once, with their number.
     """
-    graph = rank.graph
-    classes = Counter(zip(graph.task_type, graph.variant_id, graph.inputs, graph.outputs, strict=True))
-    usages: dict[str, Usage] = {}
     sides: dict[tuple[int, int, int, Side], Counter[str]] = {}
-    for (number, variant, inputs, outputs), tasks in classes.items():
-        for side, operands in ((Side.INPUT, inputs), (Side.OUTPUT, outputs)):
-            for index, operand in enumerate(graph.operand_lists[operands]):
-                tensor = graph.operands[operand].tensor
+    for (number, variant, *lists), tasks in rank.graph.classes().items():
+        for side, tensors in zip(Side, lists, strict=True):
+            for index, tensor in enumerate(rank.graph.tensor_lists[tensors]):
                 sides.setdefault((number, variant, index, side), Counter())[tensor] += tasks
+    usages: dict[str, Usage] = {}
     accesses: dict[SlotKey, Access] = {}
-    for (number, variant, index, side), tensors in sides.items():
+    for (number, variant, index, side), counts in sides.items():
         slot = SlotKey(Operator(rank.type_name(number), variant), side, index)
         accesses[slot] = _access(rank, slot)
-        for tensor, tasks in tensors.items():
+        for tensor, tasks in counts.items():
             if tensor != NULL_TENSOR:
                 _count(usages.setdefault(tensor, Usage()), number, slot, tasks)
     return Consumption(usages, accesses)

@@ -33,20 +33,16 @@ class Occupancy:
 
 def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, int]:
     """For each operator of a known type, how many tasks leave which used slots null."""
-    graph = rank.graph
-    names = [[graph.operands[index].tensor for index in operands] for operands in graph.operand_lists]
-    null_places = [tuple(place for place, name in enumerate(row) if name == NULL_TENSOR) for row in names]
-    counts: Counter[tuple[int, int, tuple[int, ...], tuple[int, ...]]] = Counter()
-    for number, variant, inputs, outputs in zip(
-        graph.task_type, graph.variant_id, graph.inputs, graph.outputs, strict=True
-    ):
-        counts[number, variant, null_places[inputs], null_places[outputs]] += 1
+    null_places = [
+        [place for place, name in enumerate(names) if name == NULL_TENSOR]
+        for names in rank.graph.tensor_lists
+    ]
     found: Counter[Occupancy] = Counter()
-    for (number, variant, null_inputs, null_outputs), tasks in counts.items():
+    for (number, variant, inputs, outputs), tasks in rank.graph.classes().items():
         operator = Operator(rank.type_name(number), variant)
         if operator.type_name in TASK_TYPES:
-            slots = [SlotKey(operator, Side.INPUT, place) for place in null_inputs]
-            slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_outputs]
+            slots = [SlotKey(operator, Side.INPUT, place) for place in null_places[inputs]]
+            slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_places[outputs]]
             used = (
                 slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY)
             )

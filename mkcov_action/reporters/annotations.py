@@ -49,7 +49,7 @@ def _annotations(report: Report, severity: Severity) -> Iterator[_Annotation]:
     if severity is Severity.ERROR:
         for failure in sorted(report.failures, key=lambda failure: not failure.internal):
             title = "mkcov: internal error" if failure.internal else "mkcov: no verdict"
-            where = f"{name(failure.graph)}: " if failure.graph else ""
+            where = "" if failure.graph in failure.message else f"{name(failure.graph)}: "
             yield _Annotation(title, where + clean(failure.message))
     ranks = {graph.graph: frozenset(rank.rank for rank in graph.ranks) for graph in report.graphs}
     for finding in report.findings:

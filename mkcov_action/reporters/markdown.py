@@ -12,7 +12,7 @@ Everything passes `clean` first, so no line break, control or invisible characte
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import count
 
 from mkcov_action.reporters.clean import MESSAGE_LIMIT, NAME_LIMIT, clean
@@ -27,7 +27,7 @@ _PLAIN = re.compile(
 )
 _OPENING = "(\"'"
 _CLOSING = ")\"',.;:!?"
-_WORD = re.compile(rf"( +)|([{_OPENING}]*)([^ ]*?)([{_CLOSING}]*)(?= |$)")
+_WORD = re.compile(" +|[^ ]+")
 _LIST_ITEM = re.compile(r"[0-9]+[.)]")
 
 
@@ -46,22 +46,21 @@ def escape(shown: str, *, name: str | None = None) -> str:
     pieces: list[tuple[str, bool]] = []
     for text, is_code in _pieces(shown, name):
         pieces.append((text, is_code))
-        while joined := _joined(pieces):
-            pieces[-len(joined) :] = [("".join(joined), True)]
+        if is_code:
+            _join_spans(pieces)
     escaped = "".join(span(text) if is_code else text for text, is_code in pieces)
     if item := _LIST_ITEM.match(escaped):
         return f"{escaped[: item.end() - 1]}\\{escaped[item.end() - 1 :]}"
     return escaped
 
 
-def _joined(pieces: Sequence[tuple[str, bool]]) -> list[str]:
-    """The last pieces if they make one span: two fences may not touch, and one blank does not part."""
-    match pieces:
-        case [*_, (before, True), (after, True)]:
-            return [before, after]
-        case [*_, (before, True), (" ", False), (after, True)]:
-            return [before, " ", after]
-    return []
+def _join_spans(pieces: list[tuple[str, bool]]) -> None:
+    """Makes one of the last two spans: their fences may not touch, and one blank need not part them."""
+    for length in (2, 3):
+        last = pieces[-length:]
+        if len(last) == length and last[0][1] and last[1:-1] in ([], [(" ", False)]):
+            pieces[-length:] = [("".join(text for text, _ in last), True)]
+            return
 
 
 def _pieces(shown: str, name: str | None) -> Iterator[tuple[str, bool]]:
@@ -86,22 +85,21 @@ def _occurrences(shown: str, name: str) -> Iterator[tuple[int, int]]:
 
 def _words(shown: str, start: int, end: int) -> Iterator[tuple[str, bool]]:
     for match in _WORD.finditer(shown, start, end):
-        blanks, opening, core, closing = match.groups()
-        if blanks:  # several would show as one, and those at an end not at all
-            yield blanks, len(blanks) > 1 or match.start() == 0 or match.end() == len(shown)
+        word = match.group()
+        if word[0] == " ":  # several would show as one, and those at an end not at all
+            yield word, len(word) > 1 or match.start() == 0 or match.end() == len(shown)
             continue
-        if opening:
-            yield opening, False
-        if core:
-            yield core, not _PLAIN.fullmatch(core)
-        if closing:
-            yield closing, False
+        rest = word.lstrip(_OPENING)
+        core = rest.rstrip(_CLOSING)
+        opening, closing = word[: len(word) - len(rest)], rest[len(core) :]
+        parts = (opening, False), (core, not _PLAIN.fullmatch(core)), (closing, False)
+        yield from (part for part in parts if part[0])
 
 
 def span(shown: str) -> str:
-    """What `code` does, for text that is clean already: a span fenced by a run of backticks that it does not hold itself.
+    """What `code` does, for text that is clean already.
 
-    The limits of `clean` keep that run far below the eighty that cmark-gfm still recognises.
+    The fence is a run of backticks of a length that the text does not hold. The limits of `clean` keep that run far below the eighty that cmark-gfm still recognises.
     """
     shown = shown or '""'
     runs = {len(run) for run in re.findall("`+", shown)}

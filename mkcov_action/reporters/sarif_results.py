@@ -82,7 +82,7 @@ def _primary(finding: Finding) -> Location:
 def _location(location: Location, identifier: int = -1) -> SarifLocation:
     return SarifLocation(
         id=identifier,
-        message=None if identifier < 0 else Message(text=sentence(literal(_what(location)))),
+        message=None if identifier < 0 else Message(text=literal(_what(location))),
         physical_location=PhysicalLocation(
             artifact_location=ArtifactLocation(uri=uri(location.uri), uri_base_id=ROOT_ID),
             region=Region(start_line=location.line, start_column=location.column),
@@ -96,7 +96,7 @@ def _what(location: Location) -> str:
 
 def _paragraphs(finding: Finding, ranks: int) -> Iterator[str]:
     """The message: its first sentence is the alert's title and says what is wrong and what that does."""
-    possible = "possible: " if finding.confidence is Confidence.POSSIBLE else ""
+    possible = "Possible: " if finding.confidence is Confidence.POSSIBLE else ""
     effect = f"; {naming(finding.consequence, finding.tensor)}" if finding.consequence else ""
     yield sentence(literal(f"{possible}{naming(finding.message, finding.tensor)}{effect}"))
     if finding.fix:
@@ -104,7 +104,7 @@ def _paragraphs(finding: Finding, ranks: int) -> Iterator[str]:
     if ranks > 1 and finding.ranks:
         which = "all" if len(finding.ranks) == ranks else f"{ranks_of(finding.ranks)} of the"
         yield f"Found on {which} {ranks:,} ranks given."
-    if finding.members:
+    if not all(member in finding.message for member in finding.members):
         yield sentence(literal(f"{count(len(finding.members), 'member')}: {_some(finding.members)}"))
     if finding.related:
         yield _links(finding.related)

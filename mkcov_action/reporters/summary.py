@@ -72,7 +72,8 @@ def _failures(report: Report) -> Section:
     rows = (
         Row(
             f"- {'**internal error:** ' if failure.internal else ''}"
-            f"{_where(report, failure.graph)}{prose(failure.message)}\n"
+            f"{'' if failure.graph in failure.message else _where(report, failure.graph)}"
+            f"{prose(failure.message)}\n"
         )
         for failure in sorted(report.failures, key=lambda failure: not failure.internal)
     )

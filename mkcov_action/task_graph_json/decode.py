@@ -13,6 +13,7 @@ from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec.structs import astuple
 
 from mkcov_action.json_text import repeated_keys
 from mkcov_action.task_graph import METADATA_FIELDS, Events, Operand, TaskGraph
@@ -70,6 +71,7 @@ UNTYPED = msgspec.json.Decoder()
 OBJECT = msgspec.json.Decoder(dict[str, Raw])
 
 _TASK_KEYS = frozenset(_Task.__struct_fields__)
+_EVENT_KEYS = frozenset(_Event.__struct_fields__)
 _TENSOR_KEYS = frozenset(_Tensor.__struct_fields__)
 DOCUMENT_KEYS = frozenset(_Document.__struct_fields__)
 
@@ -206,10 +208,16 @@ class Builder:
         if rest.count(b":") != 4 * len(events) + len(keys) and repeated_keys(rest):
             raise NotSmooth
         self._unknown.update(keys - DOCUMENT_KEYS)
-        operands, lists = self._decode_operands()
+        self._unknown.update(f"event.{key}" for key in _unknown_keys(rest, events))
+        lists = _Operands()
+        for text in self._lists:
+            lists.add(text)
+        self._unknown.update(f"tensor.{key}" for key in lists.unknown)
         return TaskGraph(
-            operands=operands,
-            operand_lists=lists,
+            operands=tuple(lists.operands),
+            operand_lists=tuple(lists.lists),
+            tensor_lists=tuple(lists.tensor_lists),
+            tensor_list_of=lists.tensor_list_of,
             inputs=self._inputs,
             outputs=self._outputs,
             metadata=self._metadata or {},
@@ -219,32 +227,49 @@ class Builder:
             **self._columns,
         )
 
-    def _decode_operands(self) -> tuple[tuple[Operand, ...], tuple[tuple[int, ...], ...]]:
-        operands: dict[Operand, int] = {}
-        lists: list[tuple[int, ...]] = []
-        for text in self._lists:
-            try:
-                tensors = TENSORS.decode(text) or []
-            except msgspec.MsgspecError as error:
-                raise NotSmooth from error
-            if text.count(b":") != 5 * len(tensors):
-                self._check_tensor_keys(text)
-            lists.append(
-                tuple(
-                    operands.setdefault(
-                        Operand(item.base_ptr, item.offset, item.data_type, item.dims, item.strides),
-                        len(operands),
-                    )
-                    for item in tensors
-                )
-            )
-        return tuple(operands), tuple(lists)
 
-    def _check_tensor_keys(self, text: bytes) -> None:
+def _unknown_keys(rest: bytes, events: list[_Event]) -> set[str]:
+    """The keys of events that no known generation writes."""
+    if rest.count(b":") == 4 * len(events) + len(OBJECT.decode(rest)):
+        return set()
+    members = OBJECTS.decode(OBJECT.decode(rest)["all_events"]) if events else []
+    return {key for event in members for key in event.keys() - _EVENT_KEYS}
+
+
+class _Operands:
+    """Decodes distinct operand lists; equal tensors and equal lists of names are kept once."""
+
+    def __init__(self) -> None:
+        self.operands: list[Operand] = []
+        self.lists: list[tuple[int, ...]] = []
+        self.tensor_lists: dict[tuple[str, ...], int] = {}
+        self.tensor_list_of = array("I")
+        self.unknown: set[str] = set()
+        self._index: dict[tuple[object, ...], int] = {}
+
+    def add(self, text: bytes) -> None:
+        """Takes the text of a list or null; NotSmooth if it is no list of tensors."""
+        try:
+            tensors = TENSORS.decode(text) or ()
+        except msgspec.MsgspecError as error:
+            raise NotSmooth from error
+        if text.count(b":") != len(_TENSOR_KEYS) * len(tensors):
+            self._check_keys(text)
+        self.lists.append(tuple([self._operand(astuple(tensor)) for tensor in tensors]))
+        names = tuple([tensor.base_ptr for tensor in tensors])
+        self.tensor_list_of.append(self.tensor_lists.setdefault(names, len(self.tensor_lists)))
+
+    def _operand(self, fields: tuple[object, ...]) -> int:
+        index = self._index.setdefault(fields, len(self.operands))
+        if index == len(self.operands):
+            self.operands.append(Operand(*fields))  # type: ignore[arg-type]  # the struct's own order
+        return index
+
+    def _check_keys(self, text: bytes) -> None:
         if repeated_keys(text):
             raise NotSmooth
         for members in OBJECTS.decode(text):
-            self._unknown.update(f"tensor.{key}" for key in members.keys() - _TENSOR_KEYS)
+            self.unknown.update(members.keys() - _TENSOR_KEYS)
 
 
 def colons_of_objects(text: bytes, *, deep: bool = False) -> int:
