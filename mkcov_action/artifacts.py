@@ -127,12 +127,18 @@ def discover(config: Config) -> Discovery:
     }
     if config.one_graph and found:
         entries = [entry for listed in found.values() for entry in listed]
-        graph = GraphFiles(graph=_joint_label(list(found), root), directories=tuple(found), ranks=_pair(entries, config.ranks))
+        graph = GraphFiles(
+            graph=_joint_label(list(found), root),
+            directories=tuple(found),
+            ranks=_pair(entries, config.ranks),
+        )
         discovery.graphs.append(graph)
     else:
         for directory, entries in found.items():
             ranks = _pair(entries, config.ranks)
-            discovery.graphs.append(GraphFiles(graph=labels[directory], directories=(directory,), ranks=ranks))
+            discovery.graphs.append(
+                GraphFiles(graph=labels[directory], directories=(directory,), ranks=ranks)
+            )
     return discovery
 
 

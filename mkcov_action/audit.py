@@ -35,9 +35,7 @@ class Timings:
             self.phases[name] = self.phases.get(name, 0.0) + time.perf_counter() - start
 
 
-def audit(
-    config: Config, *, progress: Progress | None = None, timings: Timings | None = None
-) -> Report:
+def audit(config: Config, *, progress: Progress | None = None, timings: Timings | None = None) -> Report:
     """Audits what `config` names. Never raises on what the disk holds: failures are in the report."""
     timings = timings or Timings()
     with timings.phase("find"):

@@ -22,8 +22,7 @@ from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFile
 from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind
 from mkcov_action.kernel_source import KernelSource, read_kernel_source
 from mkcov_action.megakernel import Megakernel, Rank
-from mkcov_action.task_graph import TaskGraph
-from mkcov_action.task_graph_json import read_task_graph
+from mkcov_action.task_graph import TaskGraph, read_task_graph
 from mkcov_action.task_types import name_task_types
 
 _READ_ERRORS = (*DECOMPRESSION_ERRORS, zlib.error)

@@ -15,11 +15,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from mkcov_action.report import Report
 from mkcov_action.reporters import sarif
@@ -51,10 +53,11 @@ def run_of(report: Report, **options: Any) -> Object:
     return dict(run)
 
 
-def schema() -> Object:
-    """The JSON schema of SARIF 2.1.0."""
+@cache
+def schema() -> Draft202012Validator:
+    """What judges by the JSON schema of SARIF 2.1.0."""
     text = (_multitool() / "sarif-2.1.0.json").read_text(encoding="utf-8-sig")
-    return dict(json.loads(text))
+    return Draft202012Validator(json.loads(text))
 
 
 def complaints(text: str, directory: Path) -> list[Complaint]:
@@ -80,6 +83,7 @@ def complaints(text: str, directory: Path) -> list[Complaint]:
     assert "1 files scanned" in ran.stdout, ran.stdout[-500:] + ran.stderr
     (run,) = json.loads(output.read_text(encoding="utf-8-sig"))["runs"]
     assert run["invocations"][0]["executionSuccessful"], run["invocations"]
+    assert run["results"], "no file is without a complaint: this is one that the multitool cannot read"
     return [_complaint(result) for result in run["results"]]
 
 

@@ -50,8 +50,12 @@ def test_each_naming_and_compression_is_a_rank(
 
 
 def test_ranks_come_in_the_order_of_numbers_and_other_files_are_left_alone(tmp_path: Path) -> None:
-    names = [f"{stem}_{rank}.{end}" for rank in (10, 2) for stem, end in (("kernel", "cu"), ("task_graph", "json"))]
-    touch(tmp_path / "gen", *names, "kernel_x.cu", "kernel_1.cu.bak", "mykernel_1.cu", "task_graph_1.json.zip")
+    names = [
+        f"{stem}_{rank}.{end}" for rank in (10, 2) for stem, end in (("kernel", "cu"), ("task_graph", "json"))
+    ]
+    touch(
+        tmp_path / "gen", *names, "kernel_x.cu", "kernel_1.cu.bak", "mykernel_1.cu", "task_graph_1.json.zip"
+    )
     (graph,) = found(tmp_path).graphs
     assert [rank.rank for rank in graph.ranks] == [2, 10]
 
@@ -75,7 +79,9 @@ def test_directories_are_graphs_of_their_own_or_ranks_of_one(tmp_path: Path) -> 
     apart = found(tmp_path, "run/a", "run/b", "run/a/")
     assert [(graph.graph, len(graph.ranks)) for graph in apart.graphs] == [("run/a", 1), ("run/b", 1)]
     joined = found(tmp_path, "run/a", "run/b", one_graph=True)
-    assert [(graph.graph, [rank.rank for rank in graph.ranks]) for graph in joined.graphs] == [("run", [0, 1])]
+    assert [(graph.graph, [rank.rank for rank in graph.ranks]) for graph in joined.graphs] == [
+        ("run", [0, 1])
+    ]
 
 
 def test_one_rank_in_two_joined_directories_is_a_rival(tmp_path: Path) -> None:

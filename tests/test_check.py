@@ -66,9 +66,7 @@ def test_an_unwired_graph_fails_and_names_the_tables(unwired: Path) -> None:
     assert "MK101" in last_line(result)
 
 
-@pytest.mark.parametrize(
-    "fail_on, code", [("error", 0), ("warning", 1), ("note", 1), ("never", 0)], ids=str
-)
+@pytest.mark.parametrize("fail_on, code", [("error", 0), ("warning", 1), ("note", 1), ("never", 0)], ids=str)
 def test_the_gate_fails_from_the_given_severity_on(tmp_path: Path, fail_on: str, code: int) -> None:
     graph = Small()
     graph.linear("layer_0_proj", graph.x, graph.scratch("lost", (2, 16)))
@@ -92,7 +90,9 @@ def test_an_internal_error_names_rule_and_rank_and_costs_nothing_else(
             raise ValueError("oops")
         return iter(())
 
-    monkeypatch.setattr(type(rule), "__call__", lambda self, context: crash(context) if self is rule else self.check(context))
+    monkeypatch.setattr(
+        type(rule), "__call__", lambda self, context: crash(context) if self is rule else self.check(context)
+    )
     result = run(unwired)
     assert result.exit_code == 3
     assert "rule MK102 unconsumed-tensor on rank 1: ValueError: oops" in result.stdout
@@ -105,7 +105,9 @@ def test_a_crash_while_reading_one_rank_is_exit_3_and_the_others_are_audited(
     wired: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = kernel_source.read_kernel_source
-    monkeypatch.setattr(loader, "read_kernel_source", lambda data: 1 / 0 if b"MY_RANK_1" in data else read(data))
+    monkeypatch.setattr(
+        loader, "read_kernel_source", lambda data: 1 / 0 if b"MY_RANK_1" in data else read(data)
+    )
     kernel = wired / "kernel_1.cu"
     kernel.write_text("// MY_RANK_1\n" + kernel.read_text())
     result = run(wired)
@@ -117,7 +119,9 @@ def test_a_crash_while_reading_one_rank_is_exit_3_and_the_others_are_audited(
 # --- what is audited ------------------------------------------------------------------------------
 
 
-def test_without_a_path_the_working_directory_is_audited(wired: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_path_the_working_directory_is_audited(
+    wired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(wired)
     assert report()["graphs"][0]["graph"] == "."
 
@@ -160,7 +164,9 @@ def test_unnamed_files_take_their_rank_from_the_content(tmp_path: Path) -> None:
     assert [rank["rank"] for rank in report(tmp_path / "1", "--ranks", "1")["graphs"][0]["ranks"]] == [1]
 
 
-@pytest.mark.parametrize("ranks, expected", [("1", [1]), ("0,1", [0, 1]), ("0-1", [0, 1]), (" 1 , 0-0 ", [0, 1])])
+@pytest.mark.parametrize(
+    "ranks, expected", [("1", [1]), ("0,1", [0, 1]), ("0-1", [0, 1]), (" 1 , 0-0 ", [0, 1])]
+)
 def test_ranks_narrow_the_audit(wired: Path, ranks: str, expected: list[int]) -> None:
     assert [rank["rank"] for rank in report(wired, "--ranks", ranks)["graphs"][0]["ranks"]] == expected
 
@@ -227,7 +233,9 @@ def test_a_critical_pattern_that_matches_nothing_is_said(wired: Path) -> None:
     ],
     ids=str,
 )
-def test_rules_are_selected_by_id_prefix_or_name(unwired: Path, options: list[str], expected: set[str]) -> None:
+def test_rules_are_selected_by_id_prefix_or_name(
+    unwired: Path, options: list[str], expected: set[str]
+) -> None:
     assert {finding["rule"] for finding in report(unwired, *options)["findings"]} == expected
 
 
@@ -401,7 +409,9 @@ def with_names(out: Path, names: list[str]) -> Path:
     graph = Small()
     for name in names:
         text = name.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\0", "\\0")
-        graph.raw_declaration(f'char *v = static_cast<char*>(model_tensors.at("v"));\n  all_tensors["{text}"] = v;')
+        graph.raw_declaration(
+            f'char *v = static_cast<char*>(model_tensors.at("v"));\n  all_tensors["{text}"] = v;'
+        )
     graph.linear("layer_0_proj", graph.x, graph.y)
     for index, name in enumerate(names):
         graph.linear(graph.undeclared(f"undeclared {index} {name}", (16, 16)), graph.x, graph.y)
@@ -555,7 +565,9 @@ def test_an_error_of_our_own_is_one_line_and_exit_3(wired: Path, monkeypatch: py
     monkeypatch.setattr(sys.modules["mkcov_action.commands.check"], "audit", lambda *_, **__: 1 / 0)
     result = run(wired)
     assert result.exit_code == 3
-    assert result.output.startswith("mkcov: internal error: ZeroDivisionError: division by zero (test_check.py:")
+    assert result.output.startswith(
+        "mkcov: internal error: ZeroDivisionError: division by zero (test_check.py:"
+    )
 
 
 def test_no_command_is_help_and_no_success() -> None:

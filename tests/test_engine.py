@@ -37,9 +37,7 @@ def finding(tensor: str | None = "x", rank: int = 0, **fields: Any) -> Finding:
 
 
 def rank_of(number: int, *, kernel: bool = True) -> Rank:
-    files = {
-        artifact: ArtifactFile(Path("nowhere"), f"gen/{artifact}_{number}") for artifact in Artifact
-    }
+    files = {artifact: ArtifactFile(Path("nowhere"), f"gen/{artifact}_{number}") for artifact in Artifact}
     source = KernelSource(
         {"x": Declaration("x", Origin.MODEL, 7 + number), "y": Declaration("y", Origin.MODEL, 9)},
         Dispatcher(100, {LINEAR: Branch(LINEAR, 120, None, None)}),
@@ -144,7 +142,9 @@ def test_a_crash_costs_only_the_rules_own_findings() -> None:
     assert len(outcome.findings) == 1
     (failure,) = outcome.failures
     assert failure.internal
-    assert failure.message.startswith("rule MK102 unconsumed-tensor on rank 0, 1: ValueError: oops (test_engine.py:")
+    assert failure.message.startswith(
+        "rule MK102 unconsumed-tensor on rank 0, 1: ValueError: oops (test_engine.py:"
+    )
 
 
 def test_what_was_not_checked_is_said_once_with_its_graph() -> None:

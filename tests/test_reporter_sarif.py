@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from jsonschema import Draft202012Validator
 
 from mkcov_action import __version__
 from mkcov_action.audit import audit
@@ -121,13 +120,13 @@ def text_of(result: dict[str, Any]) -> str:
 def test_a_run_obeys_the_schema(shown: Report) -> None:
     log = rendered(shown)
     del log["runs"][0]["results"][200:]  # the schema's judge takes its time, and all are made alike
-    assert list(Draft202012Validator(schema()).iter_errors(log)) == []
+    assert list(schema().iter_errors(log)) == []
 
 
 @given(reports)
 @settings(max_examples=20)
 def test_every_report_obeys_the_schema(any_report: Report) -> None:
-    Draft202012Validator(schema()).validate(rendered(any_report, category="mkcov/any"))
+    schema().validate(rendered(any_report, category="mkcov/any"))
 
 
 @each_run
@@ -147,10 +146,10 @@ def test_every_allowed_complaint_is_one_that_occurs(failing: Report, tmp_path: P
 @pytest.mark.parametrize(
     ("written", "broken", "rule"),
     [
-        ('"uri": "gen/kernel_0.cu", ', '"uri": "file:///home/me/gen/kernel_0.cu", ', "GH1005"),
-        ('"region": {"startLine": 110}', '"region": {}', "GH1003"),
-        ('"locations": [{', '"codeFlows": [{', "GH1001"),
-        ('"level": "error", "locations"', '"level": "fatal", "locations"', "JSON"),
+        ('"uri": "gen/kernel_0.cu", ', "", "GH1017"),
+        ('"locations": [{', '"relatedLocations": [{', "GH1015"),
+        ('"region": {"startLine": 110}', '"region": {"startLine": 0}', "JSON1008"),
+        ('"message": {"text": "rope_cos is', '"message": {"id": "rope_cos is', "SARIF1012"),
     ],
 )
 def test_the_judge_sees_what_code_scanning_would_refuse(
@@ -159,7 +158,13 @@ def test_the_judge_sees_what_code_scanning_would_refuse(
     text = sarif.render(report(Verdict.FAIL, findings=(finding(),)))
     assert text.count(written) == 1
     found = complaints(text.replace(written, broken), tmp_path)
-    assert any(each.rule.startswith(rule) and each.level == "error" for each in found), found
+    assert (rule, "error") in {(each.rule, each.level) for each in found}
+
+
+def test_the_judge_does_not_pass_what_it_cannot_read(tmp_path: Path) -> None:
+    text = sarif.render(report(Verdict.FAIL, findings=(finding(),)))
+    with pytest.raises(AssertionError, match="cannot read"):
+        complaints(text.replace('"level": "error"', '"level": "fatal"'), tmp_path)
 
 
 @each_run
@@ -663,7 +668,7 @@ def test_a_hostile_name_is_no_link_and_no_placeholder(hostile: str) -> None:
     log = rendered(spoilt(hostile))
     text = text_of(log["runs"][0]["results"][0])
     assert [target for _, target in links(text)] == ["1"]
-    assert simple_targets(text) == ["1"]
+    assert set(simple_targets(text)) <= {"1"}
     assert not re.search(r"\{\d+\}", text)
     for notification in log["runs"][0]["invocations"][0]["toolExecutionNotifications"]:
         assert links(notification["message"]["text"]) == []

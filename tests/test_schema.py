@@ -15,7 +15,7 @@ from jsonschema import Draft202012Validator
 
 from mkcov_action.finding import ProblemKind
 from mkcov_action.schema import load
-from mkcov_action.task_graph_json import read_task_graph
+from mkcov_action.task_graph import read_task_graph
 from tools.builder import decoder
 
 SCHEMA = load("task_graph")

@@ -12,10 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mkcov_action import task_graph_json
+from mkcov_action import task_graph
 from mkcov_action.finding import Problem, ProblemKind
-from mkcov_action.task_graph import METADATA_FIELDS, TaskGraph
-from mkcov_action.task_graph_json import decode, read_task_graph
+from mkcov_action.task_graph import METADATA_FIELDS, TaskGraph, decode, read_task_graph
 
 Document = dict[str, Any]
 
@@ -139,7 +138,7 @@ def test_the_rank_is_read_from_task_1() -> None:
 def test_pieces_may_be_cut_anywhere(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "_PIECE", size)
     tasks = [task([tensor(f"t{index % 7}", offset=index)], [tensor("out")]) for index in range(60)]
-    monkeypatch.setattr(task_graph_json, "read_whole", None)  # the quick way must manage alone
+    monkeypatch.setattr(task_graph, "read_whole", None)  # the quick way must manage alone
     assert as_document(graph_of(generated(document(tasks)))) == document(tasks)
 
 

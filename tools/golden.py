@@ -39,7 +39,11 @@ def findings_of(directory: Path) -> dict[str, Any]:
     """What a case yields: the exit code, the findings and what was not checked."""
     result = check(directory, directory, *arguments_of(directory), "--json", "-")
     report = json.loads(result.stdout)
-    return {"exit_code": report["exit_code"], "findings": report["findings"], "not_checked": report["not_checked"]}
+    return {
+        "exit_code": report["exit_code"],
+        "findings": report["findings"],
+        "not_checked": report["not_checked"],
+    }
 
 
 def goldens(root: Path = ROOT) -> Iterator[tuple[Path, str]]:

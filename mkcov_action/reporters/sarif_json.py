@@ -60,7 +60,8 @@ def _properties(kind: Any) -> tuple[_Property, ...]:
         )
         for field in attr.fields(kind)
     ]
-    return tuple(sorted(properties, key=lambda each: each.name not in _FIRST))
+    first = [each for name in _FIRST for each in properties if each.name == name]
+    return (*first, *(each for each in properties if each not in first))
 
 
 def _default(default: Any) -> object:

@@ -18,7 +18,8 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
     ## What it finds
     Scratch (`cudaMalloc`) or symmetric (`nvshmem_malloc`) memory that a task reads and that no task
     writes, in-place writers and writers on other ranks included. Where a task type without a known
-    role may be the writer, the tensor is listed as not checked.
+    role may be the writer, or a statement that fills the memory when the kernel starts, the tensor is
+    listed as not checked.
 
     ## Why it matters
     Such memory holds whatever was there before: yesterday's activations, zeros on a good day. The
@@ -45,6 +46,11 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
             if suspects := consumption.slots(name, Access.MAYBE_WRITE):
                 yield uninitialised_read.not_checked(
                     f"{short(name)}: nothing surely writes it, but {suspects[0]} may (its role is not known)"
+                )
+                continue
+            if not declaration.copies_known:
+                yield uninitialised_read.not_checked(
+                    f"{short(name)}: no task writes it, but a statement of unknown form fills it at start"
                 )
                 continue
             slots = consumption.slots(name, Access.READ)

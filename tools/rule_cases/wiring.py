@@ -200,6 +200,15 @@ def perhaps_written_by_a_forks_type(out: Path) -> None:
     graph.head().write(out)
 
 
+@case("uninitialised-read", "ok")
+def cleared_when_the_kernel_starts(out: Path) -> None:
+    graph = Small()
+    residual(graph, graph.scratch("zeros", (2, 16)), ignored=False)
+    table = '  all_tensors["zeros"]'
+    graph.patch_kernel(lambda text: text.replace(table, f"  CUDA_CHECK(cudaMemset(zeros, 0, 64));\n{table}"))
+    graph.head().write(out)
+
+
 # --- MK104 undeclared-tensor ----------------------------------------------------------------------
 
 

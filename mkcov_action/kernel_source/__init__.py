@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mkcov_action._cpp_text import without_comments
-from mkcov_action._declarations import Copy, Declaration, Origin, mask_names, read_declarations
-from mkcov_action._dispatcher import Branch, Dispatcher, read_dispatcher
+from mkcov_action.cpp_text import without_comments
 from mkcov_action.finding import Artifact, Problem, ProblemKind
+from mkcov_action.kernel_source.declarations import Copy, Declaration, Origin, mask_names, read_declarations
+from mkcov_action.kernel_source.dispatcher import Branch, Dispatcher, read_dispatcher
 
 __all__ = [
     "Branch",

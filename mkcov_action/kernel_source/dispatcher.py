@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from mkcov_action._cpp_text import INTEGER, LineCounter, integer
+from mkcov_action.cpp_text import INTEGER, LineCounter, integer
 from mkcov_action.finding import Operator
 
 

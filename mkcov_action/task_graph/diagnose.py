@@ -11,8 +11,7 @@ import msgspec
 
 from mkcov_action.finding import Artifact, Problem, ProblemKind
 from mkcov_action.json_text import elements, locate, position, repeated_keys
-from mkcov_action.task_graph import TaskGraph
-from mkcov_action.task_graph_json.decode import (
+from mkcov_action.task_graph.decode import (
     ANY,
     DOCUMENT,
     DOCUMENT_KEYS,
@@ -22,7 +21,8 @@ from mkcov_action.task_graph_json.decode import (
     NotSmooth,
     colons_of_objects,
 )
-from mkcov_action.task_graph_json.violations import Violation, violations_of
+from mkcov_action.task_graph.model import TaskGraph
+from mkcov_action.task_graph.violations import Violation, violations_of
 
 
 class Rejected(Exception):

@@ -16,7 +16,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType
 from msgspec.structs import astuple
 
 from mkcov_action.json_text import repeated_keys
-from mkcov_action.task_graph import METADATA_FIELDS, Events, Operand, TaskGraph
+from mkcov_action.task_graph.model import METADATA_FIELDS, Events, Operand, TaskGraph
 
 _Natural = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 _Id = Annotated[int, Meta(ge=0)]  # unsigned 64 bit: the column checks the upper end

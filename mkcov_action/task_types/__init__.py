@@ -7,8 +7,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from mkcov_action._cpp_text import integer, without_comments
-from mkcov_action._task_roles import (
+from mkcov_action.cpp_text import integer, without_comments
+from mkcov_action.task_types.roles import (
     DATA_TYPE_BYTES,
     TASK_TYPE_NUMBERS,
     TASK_TYPES,

@@ -14,8 +14,8 @@ import msgspec
 
 from mkcov_action.json_text import PathStep, elements, locate, pointer
 from mkcov_action.schema import load
-from mkcov_action.task_graph import METADATA_FIELDS
-from mkcov_action.task_graph_json.decode import EVENT, OBJECT, TASK, TENSORS
+from mkcov_action.task_graph.decode import EVENT, OBJECT, TASK, TENSORS
+from mkcov_action.task_graph.model import METADATA_FIELDS
 
 MOST_LISTED = 50
 _MOST_JUDGED = 1000  # fragments: jsonschema takes a third of a millisecond for each

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from mkcov_action._cpp_text import INTEGER, LineCounter, integer, unescape
+from mkcov_action.cpp_text import INTEGER, LineCounter, integer, unescape
 
 
 class Origin(StrEnum):

@@ -9,11 +9,26 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from mkcov_action.finding import Problem
-from mkcov_action.task_graph import TaskGraph
-from mkcov_action.task_graph_json.decode import NotSmooth, read_pieces
-from mkcov_action.task_graph_json.diagnose import Rejected, read_whole
+from mkcov_action.task_graph.decode import NotSmooth, read_pieces
+from mkcov_action.task_graph.diagnose import Rejected, read_whole
+from mkcov_action.task_graph.model import (
+    INVALID_EVENT,
+    METADATA_FIELDS,
+    NULL_TENSOR,
+    Events,
+    Operand,
+    TaskGraph,
+)
 
-__all__ = ["read_task_graph"]
+__all__ = [
+    "INVALID_EVENT",
+    "METADATA_FIELDS",
+    "NULL_TENSOR",
+    "Events",
+    "Operand",
+    "TaskGraph",
+    "read_task_graph",
+]
 
 
 def read_task_graph(
