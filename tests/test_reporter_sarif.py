@@ -342,9 +342,7 @@ def test_every_rule_carries_its_whole_page() -> None:
     for each in run_of(EMPTY)["tool"]["driver"]["rules"]:
         doc = pages[each["id"]]
         assert each["help"]["markdown"].endswith(f"\n\n{doc}\n")
-        assert each["help"]["text"] == doc.replace("## ", "").replace("finds\n", "finds:\n").replace(
-            "matters\n", "matters:\n"
-        ).replace("Example\n", "Example:\n").replace("fix it\n", "fix it:\n")
+        assert each["help"]["text"] == re.sub("^## (.+)$", r"\1:", doc, flags=re.MULTILINE)
         assert each["shortDescription"]["text"] == doc.partition("\n")[0]
         for description in (each["shortDescription"]["text"], each["fullDescription"]["text"]):
             assert 20 < len(description) <= 1024
@@ -673,6 +671,21 @@ def test_a_hostile_name_is_no_link_and_no_placeholder(hostile: str) -> None:
     for notification in log["runs"][0]["invocations"][0]["toolExecutionNotifications"]:
         assert links(notification["message"]["text"]) == []
         assert simple_targets(notification["message"]["text"]) == []
+
+
+@pytest.mark.parametrize("hostile", [each for each in HOSTILE if each.isascii()])
+def test_a_hostile_name_in_an_artifact_changes_nothing_but_text(hostile: str, tmp_path: Path) -> None:
+    def shown(name: str, root: Path) -> dict[str, Any]:
+        built = Small()
+        built.model(name, (16, 8))
+        built.linear("layer_0_proj", built.x, built.y)
+        built.head().write(root / "gen")
+        return rendered(audit(Config(paths=(str(root / "gen"),), root=root)))
+
+    log = shown(f"rope_cos{hostile}", tmp_path / "hostile")
+    assert structure(log) == structure(shown("rope_cos", tmp_path / "harmless"))
+    assert [links(text_of(result)) for result in log["runs"][0]["results"]] == [[], []]
+    assert_harmless(log)
 
 
 def test_brackets_are_shown_as_they_were() -> None:
