@@ -43,8 +43,8 @@ def a_group() -> click.Group:
     return cli
 
 
-def test_a_rule_page_holds_its_figures_and_its_docstring() -> None:
-    page = docs.rule_page(a_rule())
+def test_a_rule_page_holds_its_figures_and_its_docstring(tmp_path: Path) -> None:
+    page = docs.rule_page(a_rule(), tmp_path)
     assert "# MK900: lost-tensor\n" in page
     assert "Severity **warning** · stage wiring · since 0.1.0" in page
     assert page.endswith("## Why it matters\n\nIt does.\n")
@@ -104,3 +104,10 @@ def test_stale_files_are_the_changed_the_missing_and_the_orphaned(tmp_path: Path
     for path, text in docs.stale_files(tmp_path, wanted):
         docs.write(path, text)
     assert not list(docs.stale_files(tmp_path, wanted))
+
+
+def test_a_rule_page_shows_what_a_fixture_yields(repository: Path) -> None:
+    page = docs.rule_page(next(rule for rule in docs.RULES if rule.id == "MK112"), repository)
+    assert "$ mkcov check fixtures/rules/incomplete-shuffle/bad/one-copy-missing\n" in page
+    assert "leave a hole at byte 768" in page
+    assert "VERDICT" not in page
