@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from urllib.parse import quote
 
 from mkcov_action.finding import (
     Artifact,
@@ -149,7 +150,7 @@ def location_of(place: Place, megakernel: Megakernel) -> Location:
     uri = place.uri or rank.uri(place.artifact) or rank.uri(Artifact.KERNEL) or rank.uri(Artifact.TASK_GRAPH)
     if uri is None:
         uris = (other.uri(artifact) for other in megakernel.ranks for artifact in Artifact)
-        uri = next((other for other in uris if other), megakernel.graph)
+        uri = next((other for other in uris if other), quote(megakernel.graph, safe="/"))
     return Location(
         uri=uri, line=place.line or _line(place, megakernel), column=place.column, text=place.text
     )

@@ -6,13 +6,15 @@ import gzip
 import json
 import lzma
 import os
+import re
 import sys
 from pathlib import Path
 
 import pytest
 
-from benchmarks import audit_vs_seed, process_tree, seed_method
+from benchmarks import audit_vs_seed, process_tree, seed_method, validation
 from benchmarks.process_tree import Measurement
+from tools.builder import decoder, write_ranks
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="memory is read from /proc")
 
@@ -104,3 +106,11 @@ def test_the_whole_comparison_runs_on_a_tiny_graph(capsys: pytest.CaptureFixture
     tiny = audit_vs_seed.ROOT / "fixtures" / "demo" / "wired"
     assert audit_vs_seed.main([str(tiny), "--rounds", "1"]) == 0
     assert "wall time" in capsys.readouterr().out
+
+
+def test_what_validation_costs_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_ranks(decoder(tasks=300), tmp_path / "gen")
+    assert validation.main([str(tmp_path / "gen"), "--rounds", "1", "--tasks", "50"]) == 0
+    share, ratio = re.findall(r"takes ([0-9.]+) ", capsys.readouterr().out)
+    assert 0 <= float(share) < 1
+    assert float(ratio) > 1

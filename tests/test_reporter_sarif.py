@@ -555,6 +555,18 @@ def test_findings_are_no_failure_of_the_run() -> None:
     assert invocation == {"executionSuccessful": True, "exitCode": 1}
 
 
+def test_a_path_that_could_not_be_audited_is_no_failure_of_mkcov() -> None:
+    shown = report(Verdict.ERROR, failures=(Failure(message="gone: no such directory"),))
+    (invocation,) = run_of(shown)["invocations"]
+    assert invocation == {
+        "executionSuccessful": True,
+        "exitCode": 2,
+        "toolConfigurationNotifications": [
+            {"level": "warning", "message": {"text": "gone: no such directory."}}
+        ],
+    }
+
+
 def test_an_internal_error_is_a_failure_of_the_run_and_says_why() -> None:
     shown = report(
         Verdict.ERROR,

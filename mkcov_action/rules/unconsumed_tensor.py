@@ -44,7 +44,7 @@ def unconsumed_tensor(context: Context) -> Iterator[Result]:
                 kind="runtime" if carried else "",
                 message=f"{short(name)} is attached and no task reads or writes it"
                 + (f": it stands only in {slots}, which the kernel never uses" if slots else ""),
-                consequence="none if the runtime hands it over by itself, as it does for this name"
+                consequence="harmless if the runtime hands it over by itself, as it does for this name"
                 if carried
                 else "the model computes without this tensor",
                 fix="pass the tensor to the layer that needs it, or do not attach it",

@@ -44,7 +44,7 @@ def write_only_tensor(context: Context) -> Iterator[Result]:
                 ranks=(rank.number,),
                 kind="result" if result else "",
                 message=f"{short(name)} is written by {writers} and no task reads it",
-                consequence="none if it is a result of the model, as attached tensors usually are"
+                consequence="harmless if it is a result of the model, as attached tensors usually are"
                 if result
                 else "its values are computed and lost: the task that should read them reads something else",
                 fix="if a layer should read the tensor, pass it there"
