@@ -8,6 +8,7 @@ import click
 import pytest
 
 from mkcov_action.finding import Severity
+from mkcov_action.rules import RULES
 from mkcov_action.rules._rule import Rule, Stage
 from tools import docs
 
@@ -107,7 +108,7 @@ def test_stale_files_are_the_changed_the_missing_and_the_orphaned(tmp_path: Path
 
 
 def test_a_rule_page_shows_what_a_fixture_yields(repository: Path) -> None:
-    page = docs.rule_page(next(rule for rule in docs.RULES if rule.id == "MK112"), repository)
+    page = docs.rule_page(next(rule for rule in RULES if rule.id == "MK112"), repository)
     assert "$ mkcov check fixtures/rules/incomplete-shuffle/bad/one-copy-missing\n" in page
     assert "leave a hole at byte 768" in page
     assert "VERDICT" not in page

@@ -12,7 +12,7 @@ from mkcov_action.audit import audit
 from mkcov_action.config import Config
 from mkcov_action.finding import Confidence, Failure, Location, Severity
 from mkcov_action.report import Report, Verdict
-from mkcov_action.reporters import json_report, summary, text
+from mkcov_action.reporters import json_report, sarif, summary, text
 from mkcov_action.reporters.annotations import LIMIT, MESSAGE_BYTES, render
 from tests.reports import finding, graph, rank, report, reports
 from tools.rule_cases.case import Small
@@ -248,6 +248,7 @@ def everything(shown: Report) -> str:
         text.render(shown, color=True),
         summary.render(shown),
         json_report.render(shown),
+        sarif.render(shown),
     )
     return "".join(outputs)
 

@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from mkcov_action.finding import ProblemKind
 from mkcov_action.schema import load
 from mkcov_action.task_graph import read_task_graph
+from tests.test_task_graph import VIOLATIONS
 from tools.builder import decoder
 
 SCHEMA = load("task_graph")
@@ -115,6 +116,11 @@ def test_the_reader_and_the_schema_agree_on_mutated_graphs() -> None:
         assert verdict_of_the_reader(json.dumps(document, **layout)) == verdict, json.dumps(document)[:3000]
         verdicts.append(verdict)
     assert 0.1 < sum(verdicts) / MUTATIONS < 0.9, "both verdicts are tried"
+
+
+@pytest.mark.parametrize("text", [text for text, _ in VIOLATIONS.values()], ids=list(VIOLATIONS))
+def test_the_schema_refuses_every_single_edit_that_the_reader_refuses(text: bytes) -> None:
+    assert not VALIDATOR.is_valid(json.loads(text))
 
 
 def problems_of(document: Document) -> list[tuple[str | None, str]]:
