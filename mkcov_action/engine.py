@@ -21,7 +21,6 @@ from mkcov_action.loader import describe
 from mkcov_action.megakernel import Megakernel
 from mkcov_action.precedence import without_explained
 from mkcov_action.rules import RULES, Context, Rule, Stage
-from mkcov_action.rules._wording import short
 
 _STAGES = tuple(Stage)
 _MOST_RELATED = 10
@@ -114,8 +113,7 @@ def _folded(group: list[Finding]) -> Finding:
 
 
 def _some(names: list[str]) -> str:
-    shown = [short(name) for name in (names if len(names) <= 3 else [*names[:2], names[-1]])]
-    return ", ".join(shown) if len(names) <= 3 else f"{shown[0]}, {shown[1]} … {shown[2]}"
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]}, {names[1]} … {names[-1]}"
 
 
 def _declared(finding: Finding, tensor: str) -> Place:

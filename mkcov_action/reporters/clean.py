@@ -79,3 +79,10 @@ def _break_commands(text: str, pieces: list[str]) -> None:
     while start >= 0:
         pieces[start + 2] = r"\x5b"
         start = text.find("##[", start + 3)
+
+
+def naming(text: str, tensor: str | None) -> str:
+    """Clean text of a finding in which its tensor's name, however long, leaves the rest to be read."""
+    if tensor is None or len(tensor) <= NAME_LIMIT:
+        return clean(text)
+    return name(tensor).join(map(clean, text.split(tensor)))

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from mkcov_action.finding import Confidence, Finding, Location
 from mkcov_action.report import Report
-from mkcov_action.reporters.clean import clean, name
+from mkcov_action.reporters.clean import clean, name, naming
 from mkcov_action.reporters.styled import BLANK, Line, Segment, line
 from mkcov_action.reporters.wording import count, place, ranges, some
 
@@ -44,7 +44,7 @@ def _head(finding: Finding) -> Line:
         Segment(label, label),
         f"{possible} {name(finding.rule)} ",
         Segment(name(finding.name), "strong"),
-        f" {where}: {clean(finding.message)}",
+        f" {where}: {naming(finding.message, finding.tensor)}",
     )
 
 

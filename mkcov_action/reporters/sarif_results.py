@@ -9,9 +9,9 @@ from sarif_om import ArtifactLocation, Message, PhysicalLocation, Region, Result
 from sarif_om import Location as SarifLocation
 
 from mkcov_action.finding import Confidence, Finding, Location
-from mkcov_action.reporters.clean import NAME_LIMIT, clean, name
+from mkcov_action.reporters.clean import NAME_LIMIT, clean, name, naming
 from mkcov_action.reporters.sarif_rules import INDEX
-from mkcov_action.reporters.sarif_text import link, literal, naming, sentence, uri
+from mkcov_action.reporters.sarif_text import link, literal, sentence, uri
 from mkcov_action.reporters.wording import count, place, ranks_of
 
 ROOT_ID = "%SRCROOT%"

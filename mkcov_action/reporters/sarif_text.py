@@ -15,8 +15,6 @@ from __future__ import annotations
 import re
 from urllib.parse import quote
 
-from mkcov_action.reporters.clean import NAME_LIMIT, clean, name
-
 _SPECIAL = re.compile(r"[\\\[\]]")
 _PLACEHOLDER = re.compile(r"\{(?=\d+\})")
 _URI = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=@/-]|%[0-9A-Fa-f]{2})+")
@@ -36,13 +34,6 @@ def link(text: str, identifier: int) -> str:
 def sentence(text: str) -> str:
     """The text with a period at its end, unless it has one."""
     return text if text.endswith(".") else f"{text}."
-
-
-def naming(text: str, tensor: str | None) -> str:
-    """Clean text of a finding in which its tensor's name, however long, leaves the rest to be read."""
-    if tensor is None or len(tensor) <= NAME_LIMIT:
-        return clean(text)
-    return name(tensor).join(map(clean, text.split(tensor)))
 
 
 def uri(text: str) -> str:

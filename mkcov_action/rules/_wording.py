@@ -6,15 +6,6 @@ from collections.abc import Sequence
 
 from mkcov_action.analyses.consumption import Access, Consumption, SlotKey
 
-_MOST_OF_A_NAME = 200
-
-
-def short(name: str) -> str:
-    """A name for a message: beyond 200 characters it is cut, or it would crowd out the sentence."""
-    if len(name) <= _MOST_OF_A_NAME:
-        return name
-    return f"{name[:_MOST_OF_A_NAME]}… ({len(name):,} characters)"
-
 
 def plural(count: int, noun: str) -> str:
     """`1 task`, `1,234 tasks`."""
@@ -29,7 +20,7 @@ def verb(count: int) -> str:
 def listed(items: Sequence[object], limit: int = 3) -> str:
     """The first items, and how many more there are."""
     more = f" and {len(items) - limit:,} more" if len(items) > limit else ""
-    return ", ".join(short(str(item)) for item in items[:limit]) + more
+    return ", ".join(str(item) for item in items[:limit]) + more
 
 
 def ignored_slots(consumption: Consumption, tensor: str) -> str:

@@ -8,7 +8,7 @@ from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import plural, short
+from mkcov_action.rules._wording import plural
 
 
 @rule(id="MK110", name="dead-scratch", severity=Severity.NOTE, stage=Stage.WIRING, since="0.1.0")
@@ -43,7 +43,7 @@ def dead_scratch(context: Context) -> Iterator[Result]:
                     tensor=name,
                     ranks=(rank.number,),
                     kind="no-exchange",
-                    message=f"{short(name)}{size} is symmetric memory that no task touches, as is all of this graph's",
+                    message=f"{name}{size} is symmetric memory that no task touches, as is all of this graph's",
                     consequence="the ranks never exchange anything: each goes on with its own partial sums",
                     fix="put the all-reduce back that should use this buffer",
                 )
@@ -51,7 +51,7 @@ def dead_scratch(context: Context) -> Iterator[Result]:
                 yield dead_scratch.finding(
                     tensor=name,
                     ranks=(rank.number,),
-                    message=f"{short(name)}{size} is allocated and no task touches it",
+                    message=f"{name}{size} is allocated and no task touches it",
                     consequence="its memory is wasted",
                     fix="do not allocate the buffer in this configuration",
                 )

@@ -8,7 +8,7 @@ from mkcov_action.analyses.consumption import Access, SlotKey, branch_of
 from mkcov_action.finding import Severity
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import plural, short
+from mkcov_action.rules._wording import plural
 
 
 @rule(id="MK105", name="ignored-slot", severity=Severity.WARNING, stage=Stage.WIRING, since="0.1.0")
@@ -49,7 +49,7 @@ def ignored_slot(context: Context) -> Iterator[Result]:
                     operator=slot.operator,
                     ranks=(rank.number,),
                     kind=f"{slot.side} {slot.index}",
-                    message=f"{short(name)} is {slot} in {tasks}, and the kernel never uses that slot",
+                    message=f"{name} is {slot} in {tasks}, and the kernel never uses that slot",
                     consequence="the task graph promises a consumer that the kernel does not have",
                     fix="use the slot in the kernel's body, or drop the tensor from this layer",
                 )

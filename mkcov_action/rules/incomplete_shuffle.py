@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mkcov_action.finding import Place, Severity
 from mkcov_action.kernel_source import Copy, Declaration, Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import plural, short
+from mkcov_action.rules._wording import plural
 
 _MOST_ROWS = 1_000_000  # real ones have a few dozen; beyond this the arithmetic would stall
 
@@ -40,13 +40,13 @@ def incomplete_shuffle(context: Context) -> Iterator[Result]:
                 reason = (
                     "is too finely divided" if rows > _MOST_ROWS else "is filled in a form that is not known"
                 )
-                yield incomplete_shuffle.not_checked(f"{short(name)} {reason}")
+                yield incomplete_shuffle.not_checked(f"{name} {reason}")
                 continue
             if defect := _defect(declaration, declaration.bytes):
                 yield incomplete_shuffle.finding(
                     tensor=name,
                     ranks=(rank.number,),
-                    message=f"{short(name)} ({plural(declaration.bytes, 'byte')}): {defect}",
+                    message=f"{name} ({plural(declaration.bytes, 'byte')}): {defect}",
                     consequence="part of this weight is uninitialised or belongs to another matrix",
                     fix="check the shapes and the number of groups that these weights are shuffled with",
                     mentions=tuple(_mention(rank.number, copy) for copy in declaration.copies),

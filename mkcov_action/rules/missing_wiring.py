@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from mkcov_action.finding import Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import ignored_slots, plural, short
+from mkcov_action.rules._wording import ignored_slots, plural
 
 _FIX = (
     "in the model builder pass the tensor to the layer that needs it, so that a task takes it as an input,"
@@ -49,7 +49,7 @@ def missing_wiring(context: Context) -> Iterator[Result]:
             if not context.config.is_critical(name) or consumption.is_read(name):
                 continue
             usage = consumption.of(name)
-            message = f"{short(name)} is declared and no task reads it"
+            message = f"{name} is declared and no task reads it"
             if usage.input_refs:
                 message += (
                     f": its {plural(usage.input_refs, 'reference')} as an input stand in slots that the"

@@ -9,7 +9,6 @@ from mkcov_action.finding import Place, Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import short
 from mkcov_action.task_types import TASK_TYPES
 
 _FEWEST = 4
@@ -52,7 +51,7 @@ def partial_wiring(context: Context) -> Iterator[Result]:
                 yield partial_wiring.finding(
                     tensor=names[place],
                     ranks=(rank.number,),
-                    message=f"{short(names[place])} is {_read_by(signatures[place])}, and its {len(names) - len(places):,}"
+                    message=f"{names[place]} is {_read_by(signatures[place])}, and its {len(names) - len(places):,}"
                     f" siblings are {_read_by(majority)}",
                     consequence="this layer computes something else than all others",
                     fix="compare the layer's calls in the model builder with those of its neighbours",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import ignored_slots, short
+from mkcov_action.rules._wording import ignored_slots
 from mkcov_action.task_types import is_runtime_tensor
 
 
@@ -42,7 +42,7 @@ def unconsumed_tensor(context: Context) -> Iterator[Result]:
                 tensor=name,
                 ranks=(rank.number,),
                 kind="runtime" if carried else "",
-                message=f"{short(name)} is attached and no task reads or writes it"
+                message=f"{name} is attached and no task reads or writes it"
                 + (f": it stands only in {slots}, which the kernel never uses" if slots else ""),
                 consequence="harmless if the runtime hands it over by itself, as it does for this name"
                 if carried

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from mkcov_action.finding import Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import plural, short
+from mkcov_action.rules._wording import plural
 
 
 @rule(id="MK104", name="undeclared-tensor", severity=Severity.ERROR, stage=Stage.WIRING, since="0.1.0")
@@ -37,7 +37,7 @@ def undeclared_tensor(context: Context) -> Iterator[Result]:
                 tensor=name,
                 operator=slot.operator,
                 ranks=(rank.number,),
-                message=f"{refs} name {short(name)}, which the kernel does not declare (first: {slot})",
+                message=f"{refs} name {name}, which the kernel does not declare (first: {slot})",
                 consequence="the kernel's loader ends the process when it meets the name",
                 fix="generate the kernel and the task graph in one run, and keep the two together",
             )

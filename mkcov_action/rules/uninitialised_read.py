@@ -8,7 +8,7 @@ from mkcov_action.analyses.consumption import Access
 from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import readers, short
+from mkcov_action.rules._wording import readers
 
 
 @rule(id="MK103", name="uninitialised-read", severity=Severity.ERROR, stage=Stage.WIRING, since="0.1.0")
@@ -45,19 +45,19 @@ def uninitialised_read(context: Context) -> Iterator[Result]:
                 continue
             if suspects := consumption.slots(name, Access.MAYBE_WRITE):
                 yield uninitialised_read.not_checked(
-                    f"{short(name)}: nothing surely writes it, but {suspects[0]} may (its role is not known)"
+                    f"{name}: nothing surely writes it, but {suspects[0]} may (its role is not known)"
                 )
                 continue
             if not declaration.copies_known:
                 yield uninitialised_read.not_checked(
-                    f"{short(name)}: no task writes it, but a statement of unknown form fills it at start"
+                    f"{name}: no task writes it, but a statement of unknown form fills it at start"
                 )
                 continue
             slots = consumption.slots(name, Access.READ)
             yield uninitialised_read.finding(
                 tensor=name,
                 ranks=(rank.number,),
-                message=f"{short(name)} is read by {readers(slots)} and no task writes it",
+                message=f"{name} is read by {readers(slots)} and no task writes it",
                 consequence="the kernel computes with whatever the memory held before",
                 fix="let an operator write the buffer, or point its reader at the one that is written",
             )

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from mkcov_action.config import matches
 from mkcov_action.finding import Place, Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import short
 
 
 @rule(id="MK111", name="vacuous-critical", severity=Severity.WARNING, stage=Stage.WIRING, since="0.1.0")
@@ -34,7 +33,7 @@ def vacuous_critical(context: Context) -> Iterator[Result]:
         if any(matches(pattern, name) for name in declared):
             continue
         yield vacuous_critical.finding(
-            message=f"the critical pattern {short(pattern)} matches no declared tensor",
+            message=f"the critical pattern {pattern} matches no declared tensor",
             consequence="this part of the gate checks nothing",
             fix="correct the pattern; `mkcov check --all` lists the declared names",
             ranks=tuple(rank.number for rank in context.ranks),

@@ -8,7 +8,7 @@ from mkcov_action.analyses.consumption import Access
 from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import readers, short
+from mkcov_action.rules._wording import readers
 
 
 @rule(id="MK109", name="write-only-tensor", severity=Severity.WARNING, stage=Stage.WIRING, since="0.1.0")
@@ -43,7 +43,7 @@ def write_only_tensor(context: Context) -> Iterator[Result]:
                 tensor=name,
                 ranks=(rank.number,),
                 kind="result" if result else "",
-                message=f"{short(name)} is written by {writers} and no task reads it",
+                message=f"{name} is written by {writers} and no task reads it",
                 consequence="harmless if it is a result of the model, as attached tensors usually are"
                 if result
                 else "its values are computed and lost: the task that should read them reads something else",
