@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from mkcov_action.analyses.consumption import Consumption, Side, SlotKey
 from mkcov_action.finding import Finding, Place, family_of
+from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules import Context
 from mkcov_action.rules._wording import listed
@@ -64,6 +65,15 @@ def _without_lost_readers(rank: Rank, findings: list[Finding], context: Context)
         if finding.rule not in _OF_LOST_READERS or finding.tensor is None:
             continue
         usurper = next((u for u in usurpers if _displaces(u, finding.tensor, rank, consumption)), None)
+        # Without better evidence each nullptr accounts for one tensor that could stand there.
+        usurper = usurper or next(
+            (
+                u
+                for u in usurpers
+                if id(u) not in belong and _leaves_out(u, finding.tensor, rank, consumption)
+            ),
+            None,
+        )
         if usurper is not None:
             explained.add(id(finding))
             belong.setdefault(id(usurper), []).append(finding.tensor)
@@ -95,6 +105,20 @@ def _displaces(usurper: Finding, tensor: str, rank: Rank, consumption: Consumpti
     size = rank.declarations[tensor].bytes
     taken = rank.declarations.get(usurper.tensor or "")
     return taken is not None and size is not None and size == taken.bytes and consumption.is_written(tensor)
+
+
+def _leaves_out(usurper: Finding, tensor: str, rank: Rank, consumption: Consumption) -> bool:
+    """Whether a nullptr stands where such a tensor could: a weight or a buffer, as others there are."""
+    if usurper.rule != "MK106" or not usurper.slots:
+        return False
+    names = _names(_slots_of(usurper, consumption))
+    holders = (name for name in rank.declarations if names & _names(_reading_slots(consumption, name)))
+    attached = {_is_attached(rank, name) for name in holders}
+    return not attached or _is_attached(rank, tensor) in attached
+
+
+def _is_attached(rank: Rank, tensor: str) -> bool:
+    return rank.declarations[tensor].origin in (Origin.MODEL, Origin.SHUFFLED)
 
 
 def _slots_of(usurper: Finding, consumption: Consumption) -> list[SlotKey]:
