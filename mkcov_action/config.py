@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -30,7 +31,8 @@ class Config:
     `paths` are directories as given; `root` is what reported file names are relative to.
     `critical` holds the patterns in force, `critical_given` those of them that the user wrote.
     `fail_on` is the lowest severity that fails the gate (None: never). `select` and `ignore`
-    hold rule ids, already resolved. `workers` 0 means one process a rank, up to the CPU count.
+    hold rule ids, already resolved; `severities` re-grades the findings of a rule id, unless the rule is
+    locked. `workers` 0 means one process a rank, up to the CPU count.
     """
 
     paths: tuple[str, ...] = (".",)
@@ -41,6 +43,7 @@ class Config:
     fail_on: Severity | None = Severity.ERROR
     select: frozenset[str] | None = None
     ignore: frozenset[str] = frozenset()
+    severities: Mapping[str, Severity] = field(default_factory=dict)
     one_graph: bool = False
     task_types: Path | None = None
     allow_empty: bool = False

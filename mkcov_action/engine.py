@@ -49,7 +49,7 @@ def run(context: Context, rules: Sequence[Rule] = RULES) -> Outcome:
         except Exception as error:  # noqa: BLE001 - reported as exit 3; the other rules still report
             failures.append(_failure(rule, context, error))
             continue
-        seen += [result for result in results if isinstance(result, Finding)]
+        seen += [_graded(result, rule, context) for result in results if isinstance(result, Finding)]
         for result in results:
             if isinstance(result, NotChecked):
                 not_checked[replace(result, graph=graph)] = None
@@ -62,6 +62,12 @@ def _selected(rule: Rule, context: Context) -> bool:
     if rule.locked:
         return True
     return (config.select is None or rule.id in config.select) and rule.id not in config.ignore
+
+
+def _graded(finding: Finding, rule: Rule, context: Context) -> Finding:
+    """The finding with the severity that the user gave its rule; a locked rule keeps its own."""
+    severity = None if rule.locked else context.config.severities.get(rule.id)
+    return finding if severity is None else replace(finding, severity=severity)
 
 
 def _failure(rule: Rule, context: Context, error: Exception) -> Failure:
