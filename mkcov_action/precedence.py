@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from mkcov_action.analyses.consumption import Consumption, Side, SlotKey
-from mkcov_action.finding import Finding, Place, family_of
+from mkcov_action.finding import Finding, Place, Severity, family_of
 from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules import Context
@@ -62,8 +62,12 @@ def _without_lost_readers(rank: Rank, findings: list[Finding], context: Context)
     belong: dict[int, list[str]] = {}
     explained: set[int] = set()
     for finding in mine:
-        if finding.rule not in _OF_LOST_READERS or finding.tensor is None:
-            continue
+        if (
+            finding.rule not in _OF_LOST_READERS
+            or finding.tensor is None
+            or finding.severity is Severity.NOTE
+        ):
+            continue  # what is a note is a result, or carried by the runtime: no reader was lost
         usurper = next((u for u in usurpers if _displaces(u, finding.tensor, rank, consumption)), None)
         # Without better evidence each nullptr accounts for one tensor that could stand there.
         usurper = usurper or next(
