@@ -38,6 +38,11 @@ def render(report: Report) -> str:
     )
 
 
+def is_cut(report: Report) -> bool:
+    """Whether there is more to annotate than GitHub shows of one step."""
+    return any(len(list(_annotations(report, severity))) > LIMIT for severity in _COMMANDS)
+
+
 class _Annotation(NamedTuple):
     title: str
     message: str

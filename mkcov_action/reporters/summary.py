@@ -15,7 +15,7 @@ from mkcov_action.reporters.markdown import code, escape, folded, prose
 from mkcov_action.reporters.styled import plain
 from mkcov_action.reporters.summary_coverage import coverage_sections
 from mkcov_action.reporters.summary_findings import all_findings_section, worst_sections
-from mkcov_action.reporters.summary_page import Row, Section, page, size
+from mkcov_action.reporters.summary_page import Page, Row, Section, page, size
 from mkcov_action.reporters.summary_ranks import difference_section, rank_section
 from mkcov_action.reporters.verdict_line import verdict_line
 
@@ -31,6 +31,11 @@ def render(report: Report, *, budget: int = 1_000_000) -> str:
 
     ValueError if the budget is below LEAST_BUDGET.
     """
+    return fitted(report, budget=budget).text
+
+
+def fitted(report: Report, *, budget: int) -> Page:
+    """The same, with the number of items that had to be left out."""
     if budget < LEAST_BUDGET:
         raise ValueError(f"a summary needs at least {LEAST_BUDGET} bytes, not {budget}")
     return page(_verdict(report), list(_sections(report)), budget)

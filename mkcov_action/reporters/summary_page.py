@@ -36,7 +36,14 @@ class Section:
     closing: str = ""
 
 
-def page(head: str, sections: Sequence[Section], budget: int) -> str:
+class Page(NamedTuple):
+    """A page of Markdown, and how many items it had no room for."""
+
+    text: str
+    left_out: int
+
+
+def page(head: str, sections: Sequence[Section], budget: int) -> Page:
     """The head and all sections in the order given, in at most `budget` bytes of UTF-8.
 
     The head, of 500 bytes less than the budget at most, is never cut.
@@ -48,7 +55,7 @@ def page(head: str, sections: Sequence[Section], budget: int) -> str:
         shown[index], missing = _fitted(sections[index], room)
         room -= size(shown[index])
         left_out[sections[index].noun] += missing
-    return head + "".join(shown.values()) + _note(+left_out)
+    return Page(head + "".join(shown.values()) + _note(+left_out), left_out.total())
 
 
 def size(text: str) -> int:
