@@ -14,10 +14,10 @@ from mkcov_action.finding import (
     Location,
     NotChecked,
     Place,
+    describe,
     family_of,
     fingerprint_of,
 )
-from mkcov_action.loader import describe
 from mkcov_action.megakernel import Megakernel
 from mkcov_action.precedence import without_explained
 from mkcov_action.rules import RULES, Context, Rule, Stage

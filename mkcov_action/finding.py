@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import re
+import traceback
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
+from pathlib import Path
 
 
 class Severity(IntEnum):
@@ -152,6 +154,13 @@ class Failure:
     internal: bool = False
     graph: str = ""
     detail: str = field(default="", compare=False)
+
+
+def describe(error: BaseException) -> str:
+    """An internal error in one line: its type, its text and where in this package it came up."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {error}{place}"
 
 
 _NUMBER = re.compile(r"\d+")

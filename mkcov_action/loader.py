@@ -9,17 +9,15 @@ import os
 import signal
 import sys
 import threading
-import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFiles, RankFiles, reason_of
-from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind
+from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind, describe
 from mkcov_action.kernel_source import KernelSource, read_kernel_source
 from mkcov_action.megakernel import Megakernel, Rank
 from mkcov_action.task_graph import TaskGraph, read_task_graph
@@ -152,13 +150,6 @@ def _read_rank(files: RankFiles, header: Mapping[int, str] | None) -> _Read:
     finally:
         if enabled:
             gc.enable()
-
-
-def describe(error: BaseException) -> str:
-    """An internal error in one line: its type, its text and where in this package it came up."""
-    frames = traceback.extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {error}{place}"
 
 
 def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:
