@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import fnmatch
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from mkcov_action.finding import Severity
@@ -51,10 +53,11 @@ class Config:
 
     def is_critical(self, tensor: str) -> bool:
         """Whether a tensor matches a critical pattern (case-insensitive glob)."""
-        name = tensor.lower()
-        return any(matches(pattern, name) for pattern in self.critical)
+        return matcher(self.critical)(tensor.lower()) is not None
 
 
-def matches(pattern: str, lowered_name: str) -> bool:
-    """Whether a case-insensitive glob matches a name that is already in lower case."""
-    return fnmatchcase(lowered_name, pattern.lower())
+@lru_cache
+def matcher(patterns: tuple[str, ...]) -> Callable[[str], re.Match[str] | None]:
+    """Matches a name that is already in lower case against any of some globs."""
+    globs = "|".join(fnmatch.translate(pattern.lower()) for pattern in patterns)
+    return re.compile(globs or r"(?!)").match

@@ -89,7 +89,8 @@ def _lines(name: str) -> list[str]:
 
 
 def _list(name: str) -> str | None:
-    return ",".join(_lines(name)) or None
+    items = (item.strip() for line in _lines(name) for item in line.split(","))
+    return ",".join(item for item in items if item) or None
 
 
 def _boolean(name: str, problems: list[str]) -> bool | None:
@@ -166,6 +167,8 @@ def _append(variable: str, data: bytes) -> str | None:
                 stream.seek(-1, os.SEEK_END)
                 data = data if stream.read(1) == b"\n" else b"\n" + data
             stream.write(data)
+    except FileNotFoundError:  # a container that was given the variable and not the file
+        return None
     except OSError as error:
         return reason_of(error)
     return None

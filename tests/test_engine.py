@@ -169,6 +169,14 @@ def test_a_rule_runs_if_it_is_selected_and_not_ignored_or_cannot_be_switched_off
     assert run(rule_of([finding()], locked=True), config=config).findings
 
 
+def test_a_rule_s_findings_have_the_severity_that_the_user_gave_it_unless_it_is_locked() -> None:
+    config = Config(severities={"MK102": Severity.NOTE, "MK101": Severity.WARNING})
+    assert [item.severity for item in run(rule_of([finding()]), config=config).findings] == [Severity.NOTE]
+    locked = run(rule_of([finding()], locked=True), config=config)
+    assert [item.severity for item in locked.findings] == [Severity.ERROR]
+    assert [item.severity for item in run(rule_of([finding()])).findings] == [Severity.ERROR]
+
+
 def test_only_rules_about_unaudited_files_are_locked() -> None:
     assert {rule.id for rule in RULES if rule.locked} == {
         "MK001",

@@ -9,11 +9,13 @@ import click
 
 from mkcov_action import __version__
 from mkcov_action.commands._output import write
+from mkcov_action.commands.action import action
 from mkcov_action.commands.check import check
 from mkcov_action.commands.explain import explain
 from mkcov_action.commands.rules import rules
 from mkcov_action.commands.schema import schema
-from mkcov_action.loader import describe
+from mkcov_action.finding import describe
+from mkcov_action.github import in_workflow
 from mkcov_action.reporters.clean import clean
 
 _EPILOG = "For a megakernel that compiles, exits 0 and talks nonsense, run `mkcov check GENERATED_DIR` first."
@@ -24,6 +26,10 @@ INTERRUPTED = 130
 
 class Cli(click.Group):
     """Ends every run with one of the documented exit codes and, at worst, one line of why."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Takes no arguments in a workflow for the action: it has its settings from the environment."""
+        return super().parse_args(ctx, args or (["action"] if in_workflow() else []))
 
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Runs a command; what click would print or raise is cleaned and counted first."""
@@ -55,5 +61,5 @@ def cli() -> None:
     """
 
 
-for command in (check, explain, rules, schema):
+for command in (action, check, explain, rules, schema):
     cli.add_command(command)

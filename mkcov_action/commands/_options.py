@@ -10,7 +10,7 @@ import click
 
 from mkcov_action.config import DEFAULT_CRITICAL
 from mkcov_action.finding import Severity
-from mkcov_action.reporters.clean import clean
+from mkcov_action.reporters.clean import NAME_LIMIT, clean
 from mkcov_action.rules import RULES
 
 FAIL_ON = (*(severity.label for severity in reversed(Severity)), "never")
@@ -30,10 +30,12 @@ def ranks_of(value: str | None) -> tuple[int, ...] | None:
     for item in split([value]):
         match = re.fullmatch(r"([0-9]{1,6})(?:-([0-9]{1,6}))?", item)
         if match is None:
-            raise click.BadParameter(f"{clean(item)!s} is neither a rank such as 2 nor a range such as 0-7")
+            raise click.BadParameter(
+                f"{clean(item, NAME_LIMIT)} is neither a rank such as 2 nor a range such as 0-7"
+            )
         first, last = int(match.group(1)), int(match.group(2) or match.group(1))
         if last < first or last >= _MOST_RANKS:
-            raise click.BadParameter(f"{clean(item)} is no range of ranks below {_MOST_RANKS:,}")
+            raise click.BadParameter(f"{clean(item, NAME_LIMIT)} is no range of ranks below {_MOST_RANKS:,}")
         ranks.update(range(first, last + 1))
     return tuple(sorted(ranks))
 
@@ -80,4 +82,4 @@ def _unknown(selector: str) -> str:
     names = [name for rule in RULES for name in (rule.id, rule.name)]
     close = difflib.get_close_matches(selector[:80], names, n=1)
     hint = f"; did you mean {close[0]}?" if close else f" (ids run from {RULES[0].id} to {RULES[-1].id})"
-    return f"{clean(selector)} is no rule's id, prefix or name{hint}"
+    return f"{clean(selector, NAME_LIMIT)} is no rule's id, prefix or name{hint}"

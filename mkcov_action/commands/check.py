@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -137,6 +138,7 @@ def check(
         allow_empty=allow_empty,
         workers=workers or 0,
     )
+    gc.disable()  # a short life and hardly a cycle: the collector would only walk what was read
     clock = Timings()
     progress = ProgressLine()
     try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mkcov_action.config import matches
+from mkcov_action.config import matcher
 from mkcov_action.finding import Place, Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 
@@ -30,7 +30,7 @@ def vacuous_critical(context: Context) -> Iterator[Result]:
         return
     declared = {name.lower() for rank in context.ranks for name in rank.declarations}
     for pattern in context.config.critical_given:
-        if any(matches(pattern, name) for name in declared):
+        if any(map(matcher((pattern,)), declared)):
             continue
         yield vacuous_critical.finding(
             message=f"the critical pattern {pattern} matches no declared tensor",
