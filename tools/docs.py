@@ -45,7 +45,7 @@ def pages(root: Path) -> dict[Path, str]:
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8")
     text = replace_block(text, "demo", demo(root))
-    text = replace_block(text, "options", options_table(cli.commands["check"], "mkcov check"))
+    text = replace_block(text, "options", options_table(command_of(cli, "check"), "mkcov check"))
     return {
         readme: text,
         root / "docs" / "cli.md": cli_page(cli),
@@ -104,13 +104,22 @@ def demo(root: Path) -> str:
 def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:
     """The group and every command below it, each with the words that call it."""
     yield name, group
-    for word, command in sorted(group.commands.items()):
+    for word in sorted(group.list_commands(click.Context(group))):
+        command = command_of(group, word)
         if command.hidden:
             continue
         if isinstance(command, click.Group):
             yield from commands(command, f"{name} {word}")
         else:
             yield f"{name} {word}", command
+
+
+def command_of(group: click.Group, word: str) -> click.Command:
+    """A subcommand; groups may import theirs only when asked."""
+    command = group.get_command(click.Context(group), word)
+    if command is None:
+        raise SystemExit(f"there is no command {word}")
+    return command
 
 
 def cli_page(group: click.Group) -> str:

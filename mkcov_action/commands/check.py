@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -138,7 +137,6 @@ def check(
         allow_empty=allow_empty,
         workers=workers or 0,
     )
-    gc.disable()  # a short life and hardly a cycle: the collector would only walk what was read
     clock = Timings()
     progress = ProgressLine()
     try:
