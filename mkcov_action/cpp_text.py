@@ -14,10 +14,10 @@ INTEGER = r"(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})[uUlLzZ]{0,3}(?![\w.])"
 # of its line: so each character is looked at once. An apostrophe after a digit separates digits.
 _HIDDEN = re.compile(
     r"""
-      (?P<comment> //[^\n\\]*+(?:\\(?:\r\n|.)[^\n\\]*+)*+
+      (?P<comment> //[^\n\\]*+(?:\\(?:\r\n|.)[^\n\\]*+)*
                  | /\*(?:.*?\*/|.*)
                  | R"(?<!\wR")(?P<fence>[^()\\\s"]{0,16})\((?:.*?\)(?P=fence)"|.*) )
-    | "[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"?
+    | "[^"\\\n]*+(?:\\.[^"\\\n]*+)*"?
     | '(?<!\w')(?:\\.|[^'\\\n]){1,12}'
     """,
     re.VERBOSE | re.DOTALL,

@@ -61,7 +61,7 @@ _NO_TENSOR = "nullptr"  # the table's entry for an absent input
 _MASK = "\ue000"
 
 _ENTRY_OPENS = re.compile(r'\ball_tensors\s*\[\s*"')
-_ENTRY_CLOSES = re.compile(r'(?<!\\)(?:\\\\)*+(?P<quote>")\s*\]\s*=(?!=)\s*')
+_ENTRY_CLOSES = re.compile(r'(?<!\\)(?:\\\\)*(?P<quote>")\s*\]\s*=(?!=)\s*')
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _NEXT_STATEMENT = re.compile(r"[;{}][^\S\n]*\n")
 _END = re.compile(r"\s*;")

@@ -67,7 +67,7 @@ _CONDITION = re.compile(
 )
 _TYPE = re.compile(
     rf"""
-    \s* (?: (?: \w+ \s* :: \s* )*+ (?P<name> [A-Za-z_]\w* )
+    \s* (?: (?: \w+ \s* :: \s* )* (?P<name> [A-Za-z_]\w* )
           | (?: static_cast \s* < [^<>]* > \s* \( | \( [^()]* \) | [\w:\s]+ \( )?
             \s* (?P<number> {INTEGER} )
         ) [\s)]*

@@ -37,6 +37,11 @@ def ignored_slot(context: Context) -> Iterator[Result]:
             )
             continue
         consumption = context.consumption(rank)
+        for operator in sorted({slot.operator for slot in consumption.accesses}):
+            if branch_of(rank, operator) is None:
+                yield ignored_slot.not_checked(
+                    f"{operator} has no branch in the dispatcher: its slots are taken as used"
+                )
         for name in rank.declarations:
             if not consumption.is_read(name):
                 continue
