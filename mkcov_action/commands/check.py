@@ -128,7 +128,7 @@ def check(
         critical=patterns,
         critical_given=given,
         fail_on=options.severity_of(fail_on),
-        select=_checked("--select", lambda: options.rules_of(options.split(select), dropping=False))
+        select=_checked("--select", lambda: options.rules_of(options.split(select) or [""], dropping=False))
         if select
         else None,
         ignore=_checked("--ignore", lambda: options.rules_of(options.split(ignore), dropping=True)),
