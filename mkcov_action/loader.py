@@ -4,22 +4,17 @@ from __future__ import annotations
 
 import gc
 import itertools
-import multiprocessing
 import os
-import signal
-import sys
-import threading
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFiles, RankFiles, reason_of
 from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind, describe
 from mkcov_action.kernel_source import KernelSource, read_kernel_source
 from mkcov_action.megakernel import Megakernel, Rank
+from mkcov_action.processes import Lost, in_processes
 from mkcov_action.task_graph import TaskGraph, read_task_graph
 from mkcov_action.task_types import name_task_types
 
@@ -91,48 +86,20 @@ def _worker_count(files: Sequence[RankFiles], workers: int) -> int:
 def _read_all(
     files: Sequence[RankFiles], header: Mapping[int, str] | None, workers: int, progress: Progress
 ) -> list[_Read]:
+    read = partial(_read_rank, header=header)
     if workers == 1:
         results = []
         for done, item in enumerate(files):
             progress(done, len(files))
-            results.append(_read_rank(item, header))
+            results.append(read(item))
         return results
-    # Forking is cheapest and this program has no threads; elsewhere it may not exist.
-    method = "fork" if sys.platform == "linux" else "spawn"
-    context = multiprocessing.get_context(method)
-    with ProcessPoolExecutor(workers, mp_context=context, initializer=_die_quietly) as pool:
-        with _quiet_interrupts():  # a forked process must not even be born with our handler
-            futures = [pool.submit(_read_rank, item, header) for item in files]
-        progress(0, len(files))
-        for done, _ in enumerate(as_completed(futures), start=1):
-            progress(done, len(files))
-    return [_result(future, item) for future, item in zip(futures, files, strict=True)]
-
-
-def _die_quietly() -> None:
-    """Lets an interrupt end a reading process without a word: the main one speaks."""
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@contextmanager
-def _quiet_interrupts() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # only that one may set handlers
-        yield
-        return
-    before = signal.getsignal(signal.SIGINT)
-    _die_quietly()
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _result(future: Future[_Read], files: RankFiles) -> _Read:
-    try:
-        return future.result()
-    except BrokenProcessPool:
-        return _Read(_unread(files), "the reading process was killed (out of memory?)")
+    answers = in_processes(read, files, at_most=workers, progress=progress)
+    return [
+        _Read(_unread(item), "the reading process was killed (out of memory?)")
+        if isinstance(answer, Lost)
+        else answer
+        for item, answer in zip(files, answers, strict=True)
+    ]
 
 
 def _unread(files: RankFiles) -> Rank:
