@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import gc
-
-from mkcov_action.commands import cli
+import sys
 
 
 def main() -> None:
     """Runs the command line; ends the process with its exit code."""
     gc.disable()  # a short life and hardly a cycle: the collector would only walk what was read
+    try:
+        from mkcov_action.commands import cli  # noqa: PLC0415 - an interrupt may come this early
+    except KeyboardInterrupt:
+        sys.exit(130)
     cli(prog_name="mkcov")
 
 

@@ -7,7 +7,7 @@ import lzma
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -89,11 +89,16 @@ class RankFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphFiles:
-    """The ranks found for one graph, in rank order, and the directories that were looked into."""
+    """The ranks to read for one graph, in rank order.
+
+    `offered` are the ranks that file names show, wanted or not; `empty` are the directories, as
+    given, that hold no artifact at all.
+    """
 
     graph: str
-    directories: tuple[Path, ...]
     ranks: tuple[RankFiles, ...]
+    offered: frozenset[int] = frozenset()
+    empty: Mapping[str, Path] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -114,7 +119,8 @@ def discover(config: Config) -> Discovery:
         try:
             directory = _directory(given)
         except (OSError, ValueError) as error:
-            discovery.failures.append(Failure(message=f"{given}: {reason_of(error)}"))
+            where = f"{given}: " if given else ""
+            discovery.failures.append(Failure(message=f"{where}{reason_of(error)}"))
         else:
             directories.setdefault(directory, given)
     labels = _labels(directories, root)
@@ -129,21 +135,32 @@ def discover(config: Config) -> Discovery:
         entries = [entry for listed in found.values() for entry in listed]
         graph = GraphFiles(
             graph=_joint_label(list(found), root),
-            directories=tuple(found),
             ranks=_pair(entries, config.ranks),
+            offered=_offered(entries),
+            empty={labels[directory]: directory for directory, entries in found.items() if not entries},
         )
         discovery.graphs.append(graph)
     else:
-        for directory, entries in found.items():
-            ranks = _pair(entries, config.ranks)
-            discovery.graphs.append(
-                GraphFiles(graph=labels[directory], directories=(directory,), ranks=ranks)
+        discovery.graphs += (
+            GraphFiles(
+                graph=labels[directory],
+                ranks=_pair(entries, config.ranks),
+                offered=_offered(entries),
+                empty={} if entries else {labels[directory]: directory},
             )
+            for directory, entries in found.items()
+        )
     return discovery
+
+
+def _offered(entries: Iterable[_Entry]) -> frozenset[int]:
+    return frozenset(entry.rank for entry in entries if entry.rank is not None)
 
 
 def _directory(given: str) -> Path:
     """The real path of a directory that can be listed; OSError or ValueError if it is none."""
+    if not given:  # an unset variable: the working directory is not what was meant
+        raise ValueError("the name of a directory is empty")
     directory = Path(os.path.realpath(given))
     if not stat.S_ISDIR(directory.stat().st_mode):
         raise NotADirectoryError(0, "not a directory; give the directory that holds the generated files")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,8 @@ from mkcov_action.loader import Loaded, Progress, load
 from mkcov_action.report import Report, build_report
 from mkcov_action.rules import Context
 from mkcov_action.task_types import read_header
+
+_MOST_RANKS = 16  # listed in a message
 
 
 @dataclass(slots=True)
@@ -69,18 +71,32 @@ def _header(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | N
 
 def _empty(discovery: Discovery, loaded: Loaded, config: Config) -> Iterator[Failure]:
     """Nothing found must not be green; neither must a run that could read no rank at all."""
-    for graph in discovery.graphs:
-        if not any(rank.any for rank in graph.ranks) and not config.allow_empty:
-            yield Failure(message=_nothing_in(graph), graph=graph.graph)
+    for graph, megakernel, unwanted in zip(
+        discovery.graphs, loaded.megakernels, loaded.unwanted, strict=True
+    ):
+        offered = graph.offered | unwanted
+        if not config.allow_empty:
+            yield from (_nothing_in(*directory, graph) for directory in graph.empty.items())
+        if offered and not any(rank.files.any for rank in megakernel.ranks):
+            message = f"it holds none of the ranks asked for, but {_spelled(offered)}"
+            yield Failure(message=message, graph=graph.graph)
     ranks = [rank for megakernel in loaded.megakernels for rank in megakernel.ranks if rank.files.any]
     if ranks and not any(rank.audited for rank in ranks):
         yield Failure(message="no rank could be audited: see the findings")
 
 
-def _nothing_in(graph: GraphFiles) -> str:
-    found = [os.path.relpath(path) for directory in graph.directories for path in nearby(directory)]
+def _nothing_in(label: str, directory: Path, graph: GraphFiles) -> Failure:
+    found = [os.path.relpath(path) for path in nearby(directory)]
     hint = f"; there are some in {', '.join(dict.fromkeys(found))}" if found else ""
-    return (
-        f"{graph.graph}: no generated artifacts here (kernel_<rank>.cu with task_graph_<rank>.json,"
+    which = "" if label == graph.graph else f"{label}: "
+    message = (
+        f"{which}no generated artifacts here (kernel_<rank>.cu with task_graph_<rank>.json,"
         f" test_rank<rank>.cu with task_graph_rank<rank>.json, or test.cu with task_graph.json){hint}"
     )
+    return Failure(message=message, graph=graph.graph)
+
+
+def _spelled(ranks: Collection[int]) -> str:
+    shown = ", ".join(map(str, sorted(ranks)[:_MOST_RANKS]))
+    more = f" and {len(ranks) - _MOST_RANKS:,} more" if len(ranks) > _MOST_RANKS else ""
+    return f"rank{'' if len(ranks) == 1 else 's'} {shown}{more}"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
 
+from mkcov_action.config import Config
 from mkcov_action.finding import (
     Artifact,
     Failure,
@@ -42,7 +43,7 @@ def run(context: Context, rules: Sequence[Rule] = RULES) -> Outcome:
     failures: list[Failure] = []
     graph = context.megakernel.graph
     for rule in sorted(rules, key=lambda rule: _STAGES.index(rule.stage)):
-        if not _selected(rule, context):
+        if not is_selected(rule, context.config):
             continue
         try:
             results = list(rule(context))
@@ -57,8 +58,8 @@ def run(context: Context, rules: Sequence[Rule] = RULES) -> Outcome:
     return Outcome(tuple(sorted(folded, key=_worst_first)), tuple(not_checked), tuple(failures))
 
 
-def _selected(rule: Rule, context: Context) -> bool:
-    config = context.config
+def is_selected(rule: Rule, config: Config) -> bool:
+    """Whether the settings let a rule run; a locked one always does."""
     if rule.locked:
         return True
     return (config.select is None or rule.id in config.select) and rule.id not in config.ignore

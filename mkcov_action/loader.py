@@ -29,10 +29,14 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The megakernels, and what failed for reasons of our own."""
+    """The megakernels, and what failed for reasons of our own.
+
+    `unwanted` holds for each of them the ranks that only their content told, and that were not asked for.
+    """
 
     megakernels: tuple[Megakernel, ...]
     failures: tuple[Failure, ...]
+    unwanted: tuple[frozenset[int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,16 @@ def load(
     results = iter(_read_all(files, header, _worker_count(files, workers), progress or _silent))
     megakernels: list[Megakernel] = []
     failures: list[Failure] = []
+    unwanted: list[frozenset[int]] = []
     for graph in graphs:
         read = list(itertools.islice(results, len(graph.ranks)))
         failures += [_failure(graph.graph, item) for item in read if item.failure]
         ranks = [item.rank for item in read if wanted is None or item.rank.number in wanted]
+        unwanted.append(
+            frozenset(item.rank.number for item in read).difference(rank.number for rank in ranks)
+        )
         megakernels.append(Megakernel(graph=graph.graph, ranks=_join(ranks)))
-    return Loaded(tuple(megakernels), tuple(failures))
+    return Loaded(tuple(megakernels), tuple(failures), tuple(unwanted))
 
 
 def _silent(done: int, total: int) -> None:
@@ -75,9 +83,13 @@ def _failure(graph: str, item: _Read) -> Failure:
     return Failure(message=f"reading rank {item.rank.number}: {item.failure}", internal=True, graph=graph)
 
 
+def _is_long(files: Sequence[RankFiles]) -> bool:
+    return sum(rank.size for rank in files) >= _IN_PROCESS_BYTES
+
+
 def _worker_count(files: Sequence[RankFiles], workers: int) -> int:
     if not workers:
-        if sum(rank.size for rank in files) < _IN_PROCESS_BYTES:
+        if not _is_long(files):
             return 1
         workers = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return max(1, min(workers, len(files)))
@@ -90,7 +102,8 @@ def _read_all(
     if workers == 1:
         results = []
         for done, item in enumerate(files):
-            progress(done, len(files))
+            if _is_long(files):
+                progress(done, len(files))
             results.append(read(item))
         return results
     answers = in_processes(read, files, at_most=workers, progress=progress)

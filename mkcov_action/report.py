@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from mkcov_action.analyses.consumption import Consumption, Usage
 from mkcov_action.config import Config
-from mkcov_action.engine import Outcome
+from mkcov_action.engine import Outcome, is_selected
 from mkcov_action.finding import Artifact, Failure, Finding, NotChecked
 from mkcov_action.kernel_source import Declaration, Origin
 from mkcov_action.megakernel import Rank
-from mkcov_action.rules import Context
+from mkcov_action.rules import RULES, Context
 
 
 class Status(StrEnum):
@@ -127,7 +127,10 @@ class CriticalName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything one run says. Findings are ordered worst first; reporters only print."""
+    """Everything one run says. Findings are ordered worst first; reporters only print.
+
+    `deselected` are the ids of the rules that the user switched off.
+    """
 
     verdict: Verdict
     exit_code: int
@@ -139,6 +142,27 @@ class Report:
     not_checked: tuple[NotChecked, ...]
     failures: tuple[Failure, ...] = ()
     warnings: tuple[str, ...] = ()
+    deselected: tuple[str, ...] = ()
+
+    @property
+    def audited(self) -> bool:
+        """Whether any rank could be audited; else a pass proves nothing."""
+        return any(rank.audited for graph in self.graphs for rank in graph.ranks)
+
+    @property
+    def replaces_alerts(self) -> bool:
+        """Whether code scanning may take this run's findings for all there are.
+
+        It closes every alert that an upload does not repeat, so a run that audited nothing, or came
+        to no verdict, must upload none.
+        """
+        return self.audited and self.exit_code != _NO_VERDICT
+
+    def with_failure(self, failure: Failure) -> Report:
+        """The same report with one more reason why there is no verdict."""
+        failures = (*self.failures, failure)
+        code = max(self.exit_code, _code_of(failures))
+        return replace(self, verdict=Verdict.ERROR, exit_code=code, failures=failures)
 
     def counts(self) -> Mapping[str, int]:
         """The number of findings by severity label: error, warning, note."""
@@ -168,14 +192,21 @@ def build_report(
         not_checked=tuple(item for _, outcome in audited for item in outcome.not_checked),
         failures=everything,
         warnings=warnings,
+        deselected=tuple(rule.id for rule in RULES if not is_selected(rule, config)),
     )
 
 
+_NO_VERDICT = 2
+_INTERNAL = 3
+
+
+def _code_of(failures: Sequence[Failure]) -> int:
+    return _INTERNAL if any(failure.internal for failure in failures) else _NO_VERDICT
+
+
 def _exit_code(config: Config, findings: Sequence[Finding], failures: Sequence[Failure]) -> int:
-    if any(failure.internal for failure in failures):
-        return 3
     if failures:
-        return 2
+        return _code_of(failures)
     return int(config.fail_on is not None and any(f.severity >= config.fail_on for f in findings))
 
 

@@ -290,5 +290,6 @@ reports = st.builds(
         st.builds(Failure, message=texts, internal=st.booleans(), graph=_graph_names, detail=texts)
     ),
     warnings=_tuples(texts),
+    deselected=_tuples(_rules),
 )
 """Any report that an engine could hand over, in the ranges that the schema promises."""

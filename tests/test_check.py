@@ -212,7 +212,102 @@ def test_critical_replaces_the_default_and_plus_adds(unwired: Path) -> None:
     assert critical() == {"rope_cos", "rope_sin"}
     assert critical("--critical", "embed_*, LM_HEAD") == {"embed_tokens", "embed_out", "lm_head"}
     assert critical("--critical", "+lm_head") == {"rope_cos", "rope_sin", "lm_head"}
-    assert critical("--critical", "") == set()
+    assert critical("--critical", "+lm_head", "--critical", "+embed_out") == {
+        "rope_cos",
+        "rope_sin",
+        "lm_head",
+        "embed_out",
+    }
+    assert critical("--critical", "lm_head", "--critical", "embed_out") == {"lm_head", "embed_out"}
+
+
+@pytest.mark.parametrize(
+    "option, value, reason",
+    [
+        ("--critical", "", "it names no tensor"),
+        ("--critical", "+ ,", "it names no tensor"),
+        ("--ranks", ",", "it names no rank"),
+        ("--select", "", "is no rule's id"),
+        ("--json", "", "the name of a file is empty"),
+        ("--root", "nowhere", "does not exist"),
+    ],
+)
+def test_what_names_nothing_is_a_usage_error(wired: Path, option: str, value: str, reason: str) -> None:
+    result = run(wired, option, value)
+    assert result.exit_code == 2
+    assert f"Invalid value for {option}" in result.stderr.replace("'", "")
+    assert reason in result.stderr
+
+
+def test_an_empty_directory_name_is_not_the_working_directory(
+    wired: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(wired)
+    assert run().exit_code == 0
+    unset = run("")
+    assert unset.exit_code == 2
+    assert "ERROR: the name of a directory is empty" in unset.stdout
+
+
+def test_deselected_rules_are_told_in_every_report(wired: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    result = run(wired, "--ignore", "MK105", "--summary", summary)
+    assert "not run: MK105 (1 rule deselected)" in result.stdout.splitlines()
+    assert "- not run: `MK105` (1 rule deselected)" in summary.read_text()
+    assert report(wired, "--ignore", "MK105")["deselected"] == ["MK105"]
+    assert report(wired)["deselected"] == []
+
+
+def test_two_reports_cannot_go_to_one_place(wired: Path, tmp_path: Path) -> None:
+    one = tmp_path / "one"
+    for arguments in (("--json", "-", "--sarif", "-"), ("--json", one, "--summary", one)):
+        result = run(wired, *arguments)
+        assert result.exit_code == 2
+        assert "both go to" in result.stderr
+    assert not one.exists()
+
+
+def test_a_report_that_cannot_be_written_is_part_of_the_verdict(wired: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.md"
+    result = run(wired, "--json", tmp_path / "none" / "x.json", "--summary", summary)
+    assert result.exit_code == 2
+    assert last_line(result).startswith("VERDICT: ERROR (exit 2): cannot write --json")
+    assert summary.is_file()  # one that fails does not cost the others
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_or_closed_standard_output_is_told_in_one_line(wired: Path) -> None:
+    command = f"{sys.executable} -m mkcov_action check {wired}"
+    for redirection, reason in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+        result = subprocess.run(
+            ["sh", "-c", command + redirection], capture_output=True, text=True, check=False
+        )
+        assert (result.returncode, result.stderr) == (
+            2,
+            f"Error: cannot write to standard output: {reason}\n",
+        )
+
+
+def test_ranks_that_are_not_there_are_told_from_no_artifacts(tmp_path: Path) -> None:
+    write_ranks(decoder(ranks=2), tmp_path / "gen")
+    unnamed = tmp_path / "unnamed"
+    kernel, task_graph = Small.whole().write(unnamed)
+    kernel.rename(unnamed / "test.cu")
+    task_graph.rename(unnamed / "task_graph.json")
+    for directory, offered in (("gen", "ranks 0, 1"), ("unnamed", "rank 0")):
+        result = run(tmp_path / directory, "--ranks", "7", "--allow-empty")
+        assert result.exit_code == 2
+        assert f"it holds none of the ranks asked for, but {offered}" in last_line(result)
+        assert last_line(result).count(directory) == 1
+
+
+def test_an_empty_directory_among_those_of_one_graph_is_an_error(wired: Path, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    result = run(wired, empty, "--one-graph", "--root", tmp_path)
+    assert result.exit_code == 2
+    assert "empty: no generated artifacts here" in last_line(result)
+    assert run(wired, empty, "--one-graph", "--allow-empty").exit_code == 0
 
 
 def test_a_critical_pattern_that_matches_nothing_is_said(wired: Path) -> None:

@@ -142,6 +142,7 @@ def test_the_report_has_the_promised_form() -> None:
         tensors=(replace(tensor("rope_cos", refs=(78, 0), critical=True), consumers=(REFS,)),),
         findings=(finding(operator=Operator("TASK_LINEAR", 2), confidence=Confidence.POSSIBLE),),
         not_checked=(NotChecked(rule="MK108", reason="too few layers", graph="gen"),),
+        deselected=("MK105",),
     )
     expected = {
         "version": 1,
@@ -208,6 +209,7 @@ def test_the_report_has_the_promised_form() -> None:
             }
         ],
         "not_checked": [{"graph": "gen", "rule": "MK108", "reason": "too few layers"}],
+        "deselected": ["MK105"],
         "errors": [],
         "warnings": [],
     }

@@ -268,9 +268,11 @@ def test_what_was_not_checked_and_what_went_wrong_stand_before_the_verdict() -> 
             Failure(message="MK109 failed", internal=True, detail="Traceback …"),
         ),
         warnings=("gen lies outside the root",),
+        deselected=("MK105", "MK109"),
     )
-    assert lines(replace(shown, exit_code=3))[-6:] == [
+    assert lines(replace(shown, exit_code=3))[-7:] == [
         "not checked: MK103: unknown type TYPE_296",
+        "not run: MK105, MK109 (2 rules deselected)",
         "ERROR: gen/b holds no rank",
         "INTERNAL ERROR: MK109 failed",
         "WARNING: gen lies outside the root",

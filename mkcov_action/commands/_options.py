@@ -37,15 +37,20 @@ def ranks_of(value: str | None) -> tuple[int, ...] | None:
         if last < first or last >= _MOST_RANKS:
             raise click.BadParameter(f"{clean(item, NAME_LIMIT)} is no range of ranks below {_MOST_RANKS:,}")
         ranks.update(range(first, last + 1))
+    if not ranks:
+        raise click.BadParameter("it names no rank")
     return tuple(sorted(ranks))
 
 
-def critical_of(value: str | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def critical_of(values: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The patterns in force, and those of them that the user gave. A leading `+` adds to the default."""
-    if value is None:
+    if not values:
         return DEFAULT_CRITICAL, ()
-    adds = value.lstrip().startswith("+")
-    given = tuple(dict.fromkeys(split([value.lstrip().removeprefix("+")])))
+    items = split(values)
+    adds = items[:1] and items[0].startswith("+")
+    given = tuple(dict.fromkeys(name for item in items if (name := item.removeprefix("+").strip())))
+    if not given:  # nothing critical is a gate that checks nothing: `--ignore missing-wiring` says so openly
+        raise click.BadParameter("it names no tensor")
     return ((*DEFAULT_CRITICAL, *given) if adds else given), given
 
 

@@ -3,30 +3,49 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 import tempfile
 from pathlib import Path
 from typing import TextIO
 
+import click
+
 from mkcov_action.artifacts import reason_of
 
 
-def write(stream: TextIO, text: str) -> None:
-    """Prints text as it is; what the stream's encoding lacks is escaped rather than fatal."""
+def write(stream: TextIO | None, text: str) -> None:
+    """Prints text as it is; what the stream's encoding lacks is escaped rather than fatal.
+
+    Raises ClickException where standard output takes nothing (it is closed, its disk is full); a
+    standard error that takes nothing is silence.
+    """
+    reason = _unwritten(stream, text)
+    if reason is not None and stream is not sys.stderr:
+        raise click.ClickException(f"cannot write to standard output: {reason}")
+
+
+def _unwritten(stream: TextIO | None, text: str) -> str | None:
+    """Why a stream did not take the text; None if it did, or if its reader has seen enough (`| head`)."""
+    if stream is None:  # closed before this process began
+        return os.strerror(errno.EBADF)
     encoding = getattr(stream, "encoding", None) or "utf-8"
     try:
         stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
         stream.flush()
-    except BrokenPipeError:
-        # The reader has seen enough (`| head`); the verdict still counts.
+    except OSError as error:
+        # What is still buffered would fail once more when the interpreter ends, and hide the exit code.
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return None if isinstance(error, BrokenPipeError) else reason_of(error)
+    return None
 
 
-def wants_color(stream: TextIO, color: str) -> bool:
+def wants_color(stream: TextIO | None, color: str) -> bool:
     """Whether to colour: `always`, `never`, or `auto` (on a terminal, unless NO_COLOR is set)."""
     if color == "auto":
-        return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        terminal = stream is not None and stream.isatty()
+        return terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return color == "always"
 
 

@@ -50,7 +50,13 @@ def settings_of(workspace: Workspace, failures: list[Failure]) -> Settings:
 
 
 def _config(inputs: github.Inputs, workspace: Workspace, failures: list[Failure]) -> Config:
-    patterns, given = options.critical_of(inputs.critical)
+    patterns, given = _parsed(
+        "critical",
+        inputs.critical,
+        lambda value: options.critical_of([value]),
+        options.critical_of([]),
+        failures,
+    )
     failures += (
         Failure(message=f"input path: a line is too long: {short(path)}")
         for path in inputs.path

@@ -24,13 +24,10 @@ from mkcov_action.commands._settings import Settings, settings_of, short
 from mkcov_action.commands._workspace import Workspace
 from mkcov_action.config import Config
 from mkcov_action.finding import Failure, describe
-from mkcov_action.report import Report, Verdict, build_report
+from mkcov_action.report import Report, build_report
 from mkcov_action.reporters import annotations as annotations_report
 from mkcov_action.reporters import json_report, summary, text
 from mkcov_action.reporters.clean import clean, name
-
-_NO_VERDICT = 2
-_INTERNAL = 3
 
 
 @click.command(hidden=True)
@@ -96,18 +93,12 @@ class _Publication:
             self._fail(f"{what}: {describe(error)}", internal=True)
 
     def _fail(self, message: str, *, internal: bool = False) -> None:
-        self.report = replace(
-            self.report,
-            verdict=Verdict.ERROR,
-            exit_code=max(self.report.exit_code, _INTERNAL if internal else _NO_VERDICT),
-            failures=(*self.report.failures, Failure(message=message, internal=internal)),
-        )
+        self.report = self.report.with_failure(Failure(message=message, internal=internal))
 
     def _sarif(self) -> None:
         if self.settings.sarif is None:
             return
-        audited = any(rank.audited for graph in self.report.graphs for rank in graph.ranks)
-        if self.report.exit_code == _NO_VERDICT or not audited:
+        if not self.report.replaces_alerts:
             self.notes.append("no SARIF: it would close the alerts of what was not audited")
             return
         # Imported here, since sarif-om is slow to import.

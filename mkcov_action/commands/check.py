@@ -13,6 +13,7 @@ from mkcov_action.audit import Timings, audit
 from mkcov_action.commands import _options as options
 from mkcov_action.commands._output import ProgressLine, wants_color, write, write_file
 from mkcov_action.config import Config
+from mkcov_action.finding import Failure
 from mkcov_action.github import workspace
 from mkcov_action.report import Report
 from mkcov_action.reporters import annotations as annotations_report
@@ -31,6 +32,7 @@ from mkcov_action.reporters.clean import clean
 )
 @click.option(
     "--critical",
+    multiple=True,
     metavar="PATTERNS",
     help="Comma-separated names or globs of tensors that a task must read; replaces the default (the rotary"
     " tables). With a leading + it adds to the default.",
@@ -75,7 +77,7 @@ from mkcov_action.reporters.clean import clean
 @click.option(
     "--root",
     metavar="DIRECTORY",
-    type=click.Path(path_type=Path),
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Report file names relative to this directory. Default: GITHUB_WORKSPACE, else the working directory.",
 )
 @click.option(
@@ -96,7 +98,7 @@ def check(
     *,
     paths: tuple[str, ...],
     ranks: str | None,
-    critical: str | None,
+    critical: tuple[str, ...],
     fail_on: str,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -118,9 +120,9 @@ def check(
     Each DIRECTORY is one graph; without one, the working directory is audited. Says which tensors are
     not wired, where they are declared and what that means, and exits 1 if the gate fails.
     """
-    if [json_file, sarif_file, summary_file].count("-") > 1:
-        raise click.UsageError("only one of --json, --sarif and --summary can go to standard output")
-    patterns, given = options.critical_of(critical)
+    files = {"json": json_file, "sarif": sarif_file, "summary": summary_file}
+    _check_files(files)
+    patterns, given = _checked("--critical", lambda: options.critical_of(critical))
     config = Config(
         paths=paths or (".",),
         root=root or workspace() or Path.cwd(),
@@ -144,20 +146,18 @@ def check(
     finally:
         progress.clear()
     with clock.phase("write"):
-        files = {"json": json_file, "sarif": sarif_file, "summary": summary_file}
         out = sys.stderr if "-" in files.values() else sys.stdout  # standard output is then the report's
+        report = _write_files(report, {kind: name for kind, name in files.items() if name})
         if annotations:
             write(out, annotations_report.render(report))
+        # The text comes last: what became of the files is part of the verdict that it ends with.
         write(out, text.render(report, all_tensors=all_tensors, color=wants_color(out, color)))
-        failed = _write_files(report, {kind: name for kind, name in files.items() if name})
     if timings:
         _print_timings(clock)
-    sys.exit(max(report.exit_code, 2 if failed else 0))
+    sys.exit(report.exit_code)
 
 
 T = TypeVar("T")
-
-_NO_VERDICT = 2
 
 
 def _checked(option: str, parse: Callable[[], T]) -> T:
@@ -182,19 +182,32 @@ _RENDERERS: Mapping[str, Callable[[Report], str]] = {
 }
 
 
-def _write_files(report: Report, files: Mapping[str, str]) -> bool:
-    """Writes every report asked for, whatever became of another; returns whether one failed."""
-    failed = False
+def _check_files(files: Mapping[str, str | None]) -> None:
+    """Refuses what would lose a report: two of them in one place."""
+    places: dict[Path, str] = {}
     for kind, name in files.items():
-        if kind == "sarif" and report.exit_code == _NO_VERDICT:
+        if name is None:
             continue
-        content = _RENDERERS[kind](report)
+        if not name:
+            raise click.BadParameter("the name of a file is empty", param_hint=f"--{kind}")
+        other = places.setdefault(Path(name) if name == "-" else Path(name).absolute(), kind)
+        if other != kind:
+            place = "standard output" if name == "-" else clean(name)
+            raise click.UsageError(f"--{other} and --{kind} both go to {place}")
+
+
+def _write_files(report: Report, files: Mapping[str, str]) -> Report:
+    """Writes every report asked for, whatever became of another; what failed is in the report returned."""
+    written = report
+    for kind, name in files.items():
+        if kind == "sarif" and not report.replaces_alerts:
+            continue
+        content = _RENDERERS[kind](written)
         if name == "-":
             write(sys.stdout, content)
         elif reason := write_file(Path(name), content):
-            write(sys.stderr, f"mkcov: cannot write {clean(name)}: {clean(reason)}\n")
-            failed = True
-    return failed
+            written = written.with_failure(Failure(message=f"cannot write --{kind} {name}: {reason}"))
+    return written
 
 
 def _print_timings(clock: Timings) -> None:

@@ -40,6 +40,7 @@ def _report(report: Report) -> _Object:
             {"graph": skipped.graph, "rule": skipped.rule, "reason": skipped.reason}
             for skipped in report.not_checked
         ],
+        "deselected": list(report.deselected),
         "errors": [{"graph": failure.graph, "message": failure.message} for failure in report.failures],
         "warnings": list(report.warnings),
     }

@@ -30,7 +30,7 @@ from mkcov_action.reporters.sarif_json import dumps
 from mkcov_action.reporters.sarif_results import ROOT_ID, identified, result
 from mkcov_action.reporters.sarif_rules import INDEX, descriptors
 from mkcov_action.reporters.sarif_text import literal, sentence
-from mkcov_action.reporters.wording import count
+from mkcov_action.reporters.wording import count, deselection
 
 MOST_RESULTS = 5_000
 """How many results are written: code scanning keeps the 5,000 most severe of a run."""
@@ -93,6 +93,8 @@ def _execution(report: Report, left_out: int) -> Iterator[Notification]:
 def _configuration(report: Report) -> Iterator[Notification]:
     yield from (_failed(failure) for failure in report.failures if not failure.internal)
     yield from (Notification(level="warning", message=_message(text)) for text in report.warnings)
+    if report.deselected:
+        yield Notification(level="note", message=_message(f"not run: {deselection(report)}"))
 
 
 def _failed(failure: Failure) -> Notification:

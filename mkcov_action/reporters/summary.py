@@ -18,6 +18,7 @@ from mkcov_action.reporters.summary_findings import all_findings_section, worst_
 from mkcov_action.reporters.summary_page import Page, Row, Section, page, size
 from mkcov_action.reporters.summary_ranks import difference_section, rank_section
 from mkcov_action.reporters.verdict_line import verdict_line
+from mkcov_action.reporters.wording import deselection
 
 LEAST_BUDGET = 1_500
 """The smallest budget, in bytes, in which a verdict surely has room."""
@@ -56,8 +57,7 @@ def _sign(report: Report) -> str:
         return "⛔"
     if report.verdict is Verdict.FAIL:
         return "❌"
-    audited = any(rank.audited for graph in report.graphs for rank in graph.ranks)
-    return "✅" if audited else "⚠️"
+    return "✅" if report.audited else "⚠️"
 
 
 def _sections(report: Report) -> Iterator[Section]:
@@ -77,7 +77,7 @@ def _failures(report: Report) -> Section:
     rows = (
         Row(
             f"- {'**internal error:** ' if failure.internal else ''}"
-            f"{'' if failure.graph in failure.message else _where(report, failure.graph)}"
+            f"{f'{code(failure.graph)}: ' if failure.graph else ''}"
             f"{prose(failure.message)}\n"
         )
         for failure in sorted(report.failures, key=lambda failure: not failure.internal)
@@ -105,9 +105,12 @@ def _not_checked(report: Report) -> Section:
 
 
 def _remarks(report: Report) -> Section:
-    rows = (Row(f"- {prose(warning)}\n") for warning in report.warnings)
+    remarks = list(report.warnings)
+    if report.deselected:
+        remarks.append(f"not run: {deselection(report)}")
+    rows = (Row(f"- {prose(remark)}\n") for remark in remarks)
     return Section(
-        rank=6, opening="### Remarks on this run\n\n", rows=rows, total=len(report.warnings), noun="remark"
+        rank=6, opening="### Remarks on this run\n\n", rows=rows, total=len(remarks), noun="remark"
     )
 
 

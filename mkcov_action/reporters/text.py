@@ -15,6 +15,7 @@ from mkcov_action.reporters.rank_lines import rank_lines
 from mkcov_action.reporters.styled import BLANK, Line, Segment, coloured, line, plain
 from mkcov_action.reporters.tensor_lines import all_lines, critical_lines, info_lines
 from mkcov_action.reporters.verdict_line import verdict_line
+from mkcov_action.reporters.wording import deselection
 
 
 def render(report: Report, *, all_tensors: bool = False, color: bool = False) -> str:
@@ -51,13 +52,15 @@ def _not_checked_lines(report: Report) -> Iterator[Line]:
         where = _where(report, skipped.graph)
         title = Segment("not checked: ", "quiet")
         yield line(title, f"{name(skipped.rule)}: {where}{clean(skipped.reason)}")
+    if report.deselected:
+        yield line(Segment("not run: ", "quiet"), deselection(report))
 
 
 def _run_lines(report: Report) -> Iterator[Line]:
     """What kept the run from a verdict, and what it warns of."""
     for failure in report.failures:
         title = "INTERNAL ERROR" if failure.internal else "ERROR"
-        where = _where(report, failure.graph)
+        where = f"{name(failure.graph)}: " if failure.graph else ""
         yield line(Segment(title, "error"), f": {where}{clean(failure.message)}")
     for warning in report.warnings:
         yield line(Segment("WARNING", "warning"), f": {clean(warning)}")

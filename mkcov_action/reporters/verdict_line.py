@@ -41,7 +41,7 @@ def _passed(report: Report) -> list[str]:
     parts = [_counts(report)]
     if report.fail_on == "never":
         parts.append(_gate_off(report))
-    if not any(rank.audited for graph in report.graphs for rank in graph.ranks):
+    if not report.audited:
         return [*parts, "nothing was audited, so nothing is proven"]
     parts.append(_critical(report))
     if report.not_checked:
@@ -80,7 +80,8 @@ def _broken(report: Report) -> list[str]:
     if failures:
         first = failures[0]
         kind = "internal error: " if first.internal else ""
-        parts.append(f"{kind}{clean(first.message, _REASON_LIMIT)}")
+        where = f"{name(first.graph)}: " if first.graph else ""
+        parts.append(f"{kind}{where}{clean(first.message, _REASON_LIMIT)}")
     if len(failures) > 1:
         parts.append(f"{count(len(failures) - 1, 'more failure')}")
     if report.findings:

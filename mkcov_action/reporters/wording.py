@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from mkcov_action.finding import Location
+from mkcov_action.report import Report
 from mkcov_action.reporters.clean import name
 
 _KIB = 1024
@@ -47,6 +48,11 @@ def some(items: Sequence[str], limit: int) -> str:
     """The first `limit` items, comma separated, and how many more there are."""
     listed = ", ".join(items[:limit])
     return listed if len(items) <= limit else f"{listed} and {len(items) - limit:,} more"
+
+
+def deselection(report: Report) -> str:
+    """The rules that the settings switched off: `MK105, MK109 (2 rules deselected)`."""
+    return f"{', '.join(map(name, report.deselected))} ({count(len(report.deselected), 'rule')} deselected)"
 
 
 def place(location: Location) -> str:

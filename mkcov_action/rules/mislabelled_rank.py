@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mkcov_action.finding import ProblemKind, Severity
+from mkcov_action.finding import Place, ProblemKind, Severity
 from mkcov_action.rules._problems import findings_of
 from mkcov_action.rules._rule import Context, Result, Stage, rule
+from mkcov_action.rules._wording import listed, plural
 
 
 @rule(
@@ -21,8 +22,9 @@ def mislabelled_rank(context: Context) -> Iterator[Result]:
     """The rank in the file name is not the rank that the file was generated for.
 
     ## What it finds
-    The generator writes the rank into the trigger event of task 1. It is held against the file name;
-    and two files of one graph that claim the same rank are reported.
+    The generator writes the rank into the trigger event of task 1. It is held against the file name,
+    and against the world size that the kernel states (`assert(num_gpus = N)`), on which all ranks must
+    agree; and two files of one graph that claim the same rank are reported.
 
     ## Why it matters
     Ranks that share an output directory overwrite each other's files, and then every rank runs one
@@ -39,5 +41,40 @@ def mislabelled_rank(context: Context) -> Iterator[Result]:
         mislabelled_rank,
         ProblemKind.MISLABELLED,
         consequence="one rank runs another rank's graph, or the audit saw only one of two files",
-        fix="give every rank its own file name or directory and generate again",
+        fix=_FIX,
     )
+    yield from _against_world_size(context)
+
+
+_FIX = "give every rank its own file name or directory and generate again"
+
+
+def _against_world_size(context: Context) -> Iterator[Result]:
+    """Files of several runs that came together: a rank too many, or ranks of worlds of several sizes."""
+    sizes: dict[int, list[int]] = {}
+    for rank in context.ranks:
+        size = rank.kernel.world_size if rank.kernel else None
+        if size is None:
+            continue
+        sizes.setdefault(size, []).append(rank.number)
+        if rank.number >= size:
+            yield mislabelled_rank.finding(
+                message=f"rank {rank.number} cannot be: its kernel was generated for {plural(size, 'rank')}",
+                consequence="the file belongs to another rank or another run, and so does what was audited",
+                fix=_FIX,
+                ranks=(rank.number,),
+                kind="world size",
+                place=Place(rank=rank.number, line=1, text="here too"),
+            )
+    if len(sizes) > 1:
+        first, *others = ranks = [numbers[0] for numbers in sizes.values()]
+        worlds = ", ".join(f"{plural(size, 'rank')} (rank {listed(sizes[size])})" for size in sorted(sizes))
+        yield mislabelled_rank.finding(
+            message=f"the kernels were generated for worlds of different sizes: {worlds}",
+            consequence="ranks of different runs were put together: they do not belong to one graph",
+            fix="generate all ranks in one run, into a directory of their own",
+            ranks=tuple(ranks),
+            kind="world sizes",
+            place=Place(rank=first, line=1),
+            mentions=tuple(Place(rank=number, line=1, text="another world size") for number in others),
+        )

@@ -195,6 +195,14 @@ def two_claims(out: Path) -> None:
     Small.whole().write(out, naming="test_rank")
 
 
+@case("mislabelled-rank", "bad")
+def ranks_of_two_runs(out: Path) -> None:
+    Small.whole(0, 2).write(out)
+    Small.whole(1, 2).write(out)
+    kernel, _ = Small.whole(2, 3).write(out)
+    kernel.write_text(kernel.read_text().replace("num_gpus = 3", "num_gpus = 1"))
+
+
 @case("mislabelled-rank", "ok")
 def rank_from_the_content(out: Path) -> None:
     Small.whole(1, 2).write(out, naming="test")
