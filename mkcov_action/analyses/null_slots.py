@@ -32,7 +32,7 @@ class Occupancy:
 
 
 def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, int]:
-    """For each operator of a known type, how many tasks leave which used slots null."""
+    """For each operator, how many tasks leave which used slots null."""
     null_places = [
         [place for place, name in enumerate(names) if name == NULL_TENSOR]
         for names in rank.graph.tensor_lists
@@ -40,13 +40,10 @@ def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, i
     found: Counter[Occupancy] = Counter()
     for (number, variant, inputs, outputs), tasks in rank.graph.classes().items():
         operator = Operator(rank.type_name(number), variant)
-        if operator.type_name in TASK_TYPES:
-            slots = [SlotKey(operator, Side.INPUT, place) for place in null_places[inputs]]
-            slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_places[outputs]]
-            used = (
-                slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY)
-            )
-            found[Occupancy(operator, frozenset(used))] += tasks
+        slots = [SlotKey(operator, Side.INPUT, place) for place in null_places[inputs]]
+        slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_places[outputs]]
+        used = (slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY))
+        found[Occupancy(operator, frozenset(used))] += tasks
     return found
 
 

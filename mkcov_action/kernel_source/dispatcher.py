@@ -44,7 +44,8 @@ class Dispatcher:
     """The dispatcher's branches in the order of the text; `line` is where it starts.
 
     `complete` is False where something else may run a task that no branch names (a dispatcher of
-    an unknown form beside the known one, a final else), so that a missing branch proves nothing.
+    an unknown form beside the known one, a final else, a file that is cut off), so that a missing
+    branch proves nothing.
     """
 
     line: int
@@ -113,7 +114,8 @@ def read_dispatcher(text: str, code: str) -> Dispatcher | None:
     for span in spans:
         branch = _read_branch(span, lines.line_at(span.start), code[span.body : span.end])
         branches.setdefault(span.operator, branch)
-    return Dispatcher(line, branches, _is_complete(code, spans))
+    complete = _is_complete(code, spans) and (not functions or _is_closed(code, spans[-1]))
+    return Dispatcher(line, branches, complete)
 
 
 def _spans(code: str) -> Iterator[_Span]:
@@ -145,6 +147,11 @@ def _closing_brace(code: str, start: int, limit: int) -> int | None:
         if depth == 0:
             return brace.start()
     return None
+
+
+def _is_closed(code: str, last: _Span) -> bool:
+    """Whether the function ends after its last branch: else the file is cut off, with branches lost."""
+    return _closing_brace(code, last.end + last.closed, len(code)) is not None
 
 
 def _is_complete(code: str, spans: Sequence[_Span]) -> bool:

@@ -38,9 +38,14 @@ def ignored_slot(context: Context) -> Iterator[Result]:
             continue
         consumption = context.consumption(rank)
         for operator in sorted({slot.operator for slot in consumption.accesses}):
-            if branch_of(rank, operator) is None:
+            branch = branch_of(rank, operator)
+            if branch is None:
                 yield ignored_slot.not_checked(
                     f"{operator} has no branch in the dispatcher: its slots are taken as used"
+                )
+            elif branch.inputs is None or branch.outputs is None:
+                yield ignored_slot.not_checked(
+                    f"{operator}: which slots its body uses cannot be told: all are taken as used"
                 )
         for name in rank.declarations:
             if not consumption.is_read(name):

@@ -33,7 +33,10 @@ def incomplete_shuffle(context: Context) -> Iterator[Result]:
     """
     for rank in context.ranks:
         for name, declaration in rank.declarations.items():
-            if declaration.origin is not Origin.SHUFFLED or declaration.bytes is None:
+            if declaration.origin is not Origin.SHUFFLED:
+                continue
+            if declaration.bytes is None:
+                yield incomplete_shuffle.not_checked(f"{name}: its size is no number in the kernel")
                 continue
             rows = sum(copy.height for copy in declaration.copies)
             if not declaration.copies_known or rows > _MOST_ROWS:

@@ -42,6 +42,14 @@ def null_slot(context: Context) -> Iterator[Result]:
                 found[defect] += tasks
         for defect, tasks in found.items():
             yield _finding(rank, defect, tasks)
+        for operator in sorted({occupancy.operator for occupancy in context.occupancies(rank)}):
+            if step_slots(operator) and not step_flags(branch_of(rank, operator)):
+                yield null_slot.not_checked(
+                    f"{operator}: its body does not tell whether it takes its optional steps"
+                )
+        for slot in sorted({slot for occupancy in context.occupancies(rank) for slot in occupancy.nulls}):
+            if slot.role is None:
+                yield null_slot.not_checked(f"{slot} is nullptr, and what that slot is for is not known")
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,11 @@ def position_blind_attention(context: Context) -> Iterator[Result]:
     Pass both tables to the attention layer, or ignore this rule for a model without rotary positions.
     """
     for rank in context.ranks:
-        blind, sighted = _attention(context, rank)
+        blind, sighted, unclear = _attention(context, rank)
+        for operator in unclear:
+            yield position_blind_attention.not_checked(
+                f"{operator} has no rotary tables, and its body does not tell whether it takes the step"
+            )
         for operator, tasks in blind.items():
             others = (
                 f", while {plural(sighted, 'task')} of other attention {verb(sighted)} both"
@@ -55,15 +59,22 @@ def position_blind_attention(context: Context) -> Iterator[Result]:
             )
 
 
-def _attention(context: Context, rank: Rank) -> tuple[Counter[Operator], int]:
-    """How many tasks of each operator skip the rotary step for want of tables; how many take it."""
+def _attention(context: Context, rank: Rank) -> tuple[Counter[Operator], int, list[Operator]]:
+    """How many tasks of each operator skip the rotary step for want of tables; how many take it.
+
+    And the operators without tables of which it is not known whether they skip it.
+    """
     blind: Counter[Operator] = Counter()
+    unclear: set[Operator] = set()
     sighted = 0
     for occupancy, tasks in context.occupancies(rank).items():
         slots = step_slots(occupancy.operator).get("rope", ())
         flag = step_flags(branch_of(rank, occupancy.operator)).get("rope")
-        if slots and flag is False and occupancy.nulls.issuperset(slots):
-            blind[occupancy.operator] += tasks
+        if slots and not flag and occupancy.nulls.issuperset(slots):
+            if flag is None:
+                unclear.add(occupancy.operator)
+            else:
+                blind[occupancy.operator] += tasks
         elif slots and not occupancy.nulls.intersection(slots):
             sighted += tasks
-    return blind, sighted
+    return blind, sighted, sorted(unclear)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mkcov_action.finding import Severity
 from mkcov_action.kernel_source import Origin
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import ignored_slots
+from mkcov_action.rules._wording import ignored_slots, listed
 from mkcov_action.task_types import is_runtime_tensor
 
 
@@ -31,6 +31,11 @@ def unconsumed_tensor(context: Context) -> Iterator[Result]:
     Pass the tensor to its layer in the model builder, or do not attach it.
     """
     for rank in context.ranks:
+        unknown = [name for name, item in rank.declarations.items() if item.origin is Origin.UNKNOWN]
+        if unknown:
+            yield unconsumed_tensor.not_checked(
+                f"{listed(unknown)}: declared in a form that is not known, so neither as attached nor as memory"
+            )
         consumption = context.consumption(rank)
         for name, declaration in rank.declarations.items():
             if declaration.origin not in (Origin.MODEL, Origin.SHUFFLED) or consumption.is_touched(name):
