@@ -14,6 +14,7 @@ from mkcov_action.finding import (
     Finding,
     Location,
     NotChecked,
+    Operator,
     Place,
     describe,
     family_of,
@@ -104,11 +105,14 @@ def fold(findings: Iterable[Finding]) -> list[Finding]:
 
 
 def _folded(group: list[Finding]) -> Finding:
-    group = sorted(group, key=lambda finding: (natural(finding.tensor or ""), finding.ranks))
+    group = sorted(
+        group, key=lambda finding: (natural(finding.tensor or ""), finding.ranks, finding.operator)
+    )
     first = group[0]
     tensors = sorted({finding.tensor for finding in group if finding.tensor}, key=natural)
     more = [tensor for tensor in tensors if tensor != first.tensor]
     same = f"; the same holds for {len(more):,} more of its family: {_some(more)}" if more else ""
+    same += _other_variants(group)
     elsewhere = [finding.place for finding in group[1:] if finding.place and finding.place != first.place]
     return replace(
         first,
@@ -117,6 +121,20 @@ def _folded(group: list[Finding]) -> Finding:
         members=first.members or (tuple(tensors) if more else ()),
         mentions=(*first.mentions, *elsewhere, *(_declared(first, tensor) for tensor in more)),
     )
+
+
+def _other_variants(group: Sequence[Finding]) -> str:
+    """What the first message, which counts one operator's tasks, leaves out of its type's others."""
+    tasks: dict[Operator, int] = {}
+    for finding in group:  # by rank: as in the first message, the lowest one's tasks are counted
+        if finding.operator and finding.tasks:
+            tasks.setdefault(finding.operator, finding.tasks)
+    others = list(tasks)[1:]
+    if not others:
+        return ""
+    counts = sum(tasks[operator] for operator in others)
+    variants = _some([str(operator.variant) for operator in others])
+    return f"; the same holds for {counts:,} task{'' if counts == 1 else 's'} of variant {variants}"
 
 
 def _some(names: list[str]) -> str:

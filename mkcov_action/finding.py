@@ -112,7 +112,7 @@ class Finding:
 
     `message` says what is wrong and names it, `consequence` what that does to the model, `fix`
     what to do. `kind` tells findings of one rule apart that must not be folded into one; `slots` are
-    the sides and indices of the operator's slots that are at fault.
+    the sides and indices of the operator's slots that are at fault, `tasks` how many of its tasks are.
     `members` lists the tensors (or layers) of a fault that repeats.
     """
 
@@ -128,6 +128,7 @@ class Finding:
     operator: Operator | None = None
     kind: str = ""
     slots: tuple[tuple[str, int], ...] = ()
+    tasks: int = 0
     confidence: Confidence = Confidence.CERTAIN
     members: tuple[str, ...] = ()
     place: Place | None = None

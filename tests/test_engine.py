@@ -231,6 +231,19 @@ def test_folding_loses_no_tensor_and_no_rank(seen: list[Finding]) -> None:
     assert len(folded) == len({fingerprint_of(item) for item in folded})
 
 
+def test_the_tasks_of_other_variants_are_counted_in_the_message() -> None:
+    seen = [
+        finding(None, rank, message="3 tasks are wrong", operator=Operator("TASK_A", variant), tasks=tasks)
+        for rank in (1, 0)
+        for variant, tasks in ((2, 5), (0, 3), (1, 4))
+    ]
+    (folded,) = engine.fold(seen)
+    assert folded.message == "3 tasks are wrong; the same holds for 9 tasks of variant 1, 2"
+    assert folded.ranks == (0, 1)
+    (alone,) = engine.fold(seen[1:2])
+    assert alone.message == "3 tasks are wrong"
+
+
 @given(st.lists(st.text() | st.from_regex(r"[a-z]{0,2}[0-9]{0,6000}", fullmatch=True)))
 def test_natural_order_never_fails(names: list[str]) -> None:
     in_order = sorted(names, key=engine.natural)

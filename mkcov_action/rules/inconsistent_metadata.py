@@ -51,6 +51,7 @@ def inconsistent_metadata(context: Context) -> Iterator[Result]:
             task = first[number, variant]
             yield inconsistent_metadata.finding(
                 operator=operator,
+                tasks=tasks,
                 ranks=(rank.number,),
                 message=f"{plural(tasks, 'task')} of {operator} {verb(tasks)} metadata that contradicts itself"
                 f" (task {task}: {_shown(rank, task)})",

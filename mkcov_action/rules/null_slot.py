@@ -68,6 +68,7 @@ def _finding(rank: Rank, defect: _Defect, tasks: int) -> Finding:
         operator=defect.operator,
         ranks=(rank.number,),
         kind=defect.kind,
+        tasks=tasks,
         slots=tuple((slot.side.value, slot.index) for slot in defect.nulls),
         message=f"{defect.message} in {plural(tasks, 'task')}",
         consequence="the model computes without this step, although its tensors are there"

@@ -51,6 +51,7 @@ def partial_wiring(context: Context) -> Iterator[Result]:
                 yield partial_wiring.finding(
                     tensor=names[place],
                     ranks=(rank.number,),
+                    kind=_read_by(signatures[place]),
                     message=f"{names[place]} is {_read_by(signatures[place])}, and its {len(names) - len(places):,}"
                     f" siblings are {_read_by(majority)}",
                     consequence="this layer computes something else than all others",

@@ -52,6 +52,7 @@ def position_blind_attention(context: Context) -> Iterator[Result]:
             yield position_blind_attention.finding(
                 severity=Severity.ERROR if sighted else Severity.WARNING,
                 operator=operator,
+                tasks=tasks,
                 ranks=(rank.number,),
                 message=f"{plural(tasks, 'task')} of {operator} {verb(tasks)} no rotary tables{others}",
                 consequence="this attention does not know positions, unless the model brings them in elsewhere",
