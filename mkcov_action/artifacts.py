@@ -34,6 +34,17 @@ _PATTERNS = tuple(
 DECOMPRESSION_ERRORS = (lzma.LZMAError, EOFError, gzip.BadGzipFile, OSError)
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Opens a file for reading; OSError if it is no regular one or cannot be read."""
+    # Non-blocking, and judged after opening: a FIFO would hang, a swapped file would slip in.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    stream = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+        stream.close()
+        raise OSError("not a regular file")
+    return stream
+
+
 @dataclass(frozen=True, slots=True)
 class ArtifactFile:
     """One file: where it lies, and the root-relative, percent-encoded name that reports give it.
@@ -48,11 +59,7 @@ class ArtifactFile:
     @contextmanager
     def open(self) -> Iterator[BinaryIO]:
         """The (decompressed) bytes; OSError if it is no regular file or cannot be read."""
-        # Non-blocking, and judged after opening: a FIFO would hang, a swapped file would slip in.
-        flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-        with os.fdopen(os.open(self.path, flags), "rb") as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise OSError("not a regular file")
+        with open_regular(self.path) as stream:
             if self.compression == ".xz":
                 with lzma.open(stream) as plain:
                     yield cast(BinaryIO, plain)

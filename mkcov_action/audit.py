@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mkcov_action import engine
-from mkcov_action.artifacts import Discovery, GraphFiles, discover, nearby, reason_of
+from mkcov_action.artifacts import Discovery, GraphFiles, discover, nearby, open_regular, reason_of
 from mkcov_action.config import Config
 from mkcov_action.finding import Failure
 from mkcov_action.loader import Loaded, Progress, load
@@ -63,7 +63,8 @@ def _header(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | N
     if path is None:
         return None
     try:
-        return read_header(path.read_text(encoding="utf-8", errors="replace"))
+        with open_regular(path) as stream:
+            return read_header(stream.read().decode("utf-8", "replace"))
     except (OSError, ValueError) as error:
         failures.append(Failure(message=f"--task-types {path}: {reason_of(error)}"))
         return None

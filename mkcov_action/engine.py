@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from urllib.parse import quote
@@ -19,6 +18,7 @@ from mkcov_action.finding import (
     describe,
     family_of,
     fingerprint_of,
+    natural,
 )
 from mkcov_action.megakernel import Megakernel
 from mkcov_action.precedence import without_explained
@@ -143,17 +143,6 @@ def _some(names: list[str]) -> str:
 
 def _declared(finding: Finding, tensor: str) -> Place:
     return Place(rank=finding.ranks[0], tensor=tensor, text=tensor)
-
-
-_DIGITS = re.compile(r"([0-9]+)")
-
-
-def natural(name: str) -> tuple[tuple[str, int, str], ...]:
-    """A sort key under which layer_2 comes before layer_10, however long a number is."""
-    parts = _DIGITS.split(name)
-    return tuple(
-        ("", len(part.lstrip("0")), part) if index % 2 else (part, 0, "") for index, part in enumerate(parts)
-    )
 
 
 def _placed(finding: Finding, megakernel: Megakernel) -> Finding:

@@ -172,6 +172,17 @@ def family_of(name: str) -> str:
     return _NUMBER.sub("*", name)
 
 
+_DIGITS = re.compile(r"([0-9]+)")
+
+
+def natural(name: str) -> tuple[tuple[str, int, str], ...]:
+    """A sort key under which layer_2 comes before layer_10, however long a number is."""
+    parts = _DIGITS.split(name)
+    return tuple(
+        ("", len(part.lstrip("0")), part) if index % 2 else (part, 0, "") for index, part in enumerate(parts)
+    )
+
+
 def fingerprint_of(finding: Finding) -> str:
     """The identity of a finding across regenerated kernels (64 hex digits).
 

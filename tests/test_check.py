@@ -525,7 +525,8 @@ def test_hostile_names_change_nothing_but_the_text(tmp_path: Path) -> None:
         assert not re.search(r"^\s*::|##\[", text, re.MULTILINE)
     data = report(directory)
     assert {item["name"] for item in data["tensors"]} >= set(names)
-    assert len([f for f in data["findings"] if f["rule"] == "MK104"]) == len(names)
+    (undeclared,) = (f for f in data["findings"] if f["rule"] == "MK104")
+    assert len(undeclared["members"]) == len(names)
 
 
 @pytest.mark.parametrize("artifact", ["kernel_0.cu", "task_graph_0.json"])
@@ -669,3 +670,21 @@ def test_no_command_is_help_and_no_success() -> None:
     result = CliRunner().invoke(cli, [])
     assert result.exit_code == 2
     assert "check" in result.output
+
+
+def test_a_pipe_is_no_header_and_is_not_waited_for(wired: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    result = run(wired, "--task-types", tmp_path / "pipe")
+    assert result.exit_code == 2
+    assert "not a regular file" in last_line(result)
+
+
+def test_files_of_two_runs_are_one_finding(tmp_path: Path) -> None:
+    (other,) = decoder(ranks=1)
+    _, task_graph = other.write(tmp_path / "other")
+    Small.whole().write(tmp_path / "gen")
+    task_graph.rename(tmp_path / "gen" / "task_graph_0.json")
+    found = [finding for finding in report(tmp_path / "gen")["findings"] if finding["rule"] == "MK104"]
+    assert len(found) == 1
+    assert "the two files are hardly of one run" in found[0]["message"]
+    assert len(found[0]["members"]) > 20

@@ -14,7 +14,16 @@ from hypothesis import strategies as st
 from mkcov_action import engine
 from mkcov_action.artifacts import ArtifactFile, RankFiles
 from mkcov_action.config import Config
-from mkcov_action.finding import Artifact, Finding, NotChecked, Operator, Place, Severity, fingerprint_of
+from mkcov_action.finding import (
+    Artifact,
+    Finding,
+    NotChecked,
+    Operator,
+    Place,
+    Severity,
+    fingerprint_of,
+    natural,
+)
 from mkcov_action.kernel_source import Branch, Declaration, Dispatcher, KernelSource, Origin
 from mkcov_action.megakernel import Megakernel, Rank
 from mkcov_action.rules import RULES, Context, Rule, Stage
@@ -246,5 +255,5 @@ def test_the_tasks_of_other_variants_are_counted_in_the_message() -> None:
 
 @given(st.lists(st.text() | st.from_regex(r"[a-z]{0,2}[0-9]{0,6000}", fullmatch=True)))
 def test_natural_order_never_fails(names: list[str]) -> None:
-    in_order = sorted(names, key=engine.natural)
-    assert sorted(in_order, key=engine.natural) == in_order
+    in_order = sorted(names, key=natural)
+    assert sorted(in_order, key=natural) == in_order

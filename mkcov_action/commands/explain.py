@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import io
+import shutil
 import sys
 
 import click
@@ -12,7 +13,7 @@ from mkcov_action.commands._output import wants_color, write
 from mkcov_action.reporters.clean import clean
 from mkcov_action.rules import RULES, Rule
 
-_WIDTH = 100
+_NARROWEST, _WIDEST = 40, 100  # columns
 
 
 @click.command(short_help="Show a rule's page.")
@@ -42,10 +43,15 @@ def _rendered(page: str) -> str:
     from rich.console import Console  # noqa: PLC0415 - slow to import, and needed on terminals only
     from rich.markdown import Markdown  # noqa: PLC0415
 
-    console = Console(file=io.StringIO(), force_terminal=True, width=_WIDTH)
+    console = Console(file=io.StringIO(), force_terminal=True, width=_width())
     with console.capture() as capture:
         console.print(Markdown(page))
     return capture.get()
+
+
+def _width() -> int:
+    """The terminal's, as far as prose of that width can be read."""
+    return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
 
 
 def _unknown(rule: str) -> str:

@@ -18,8 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from mkcov_action.engine import natural
-from mkcov_action.finding import Severity, family_of
+from mkcov_action.finding import Severity, family_of, natural
 from mkcov_action.kernel_source import Origin
 from mkcov_action.report import GraphReport, Report, Status, TensorReport
 from mkcov_action.reporters.clean import clean

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mkcov_action.finding import Severity
+from mkcov_action.analyses.consumption import Usage
+from mkcov_action.finding import Finding, Severity, family_of, natural
+from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
-from mkcov_action.rules._wording import plural
+from mkcov_action.rules._wording import listed, plural
 
 
 @rule(id="MK104", name="undeclared-tensor", severity=Severity.ERROR, stage=Stage.WIRING, since="0.1.0")
@@ -27,17 +29,45 @@ def undeclared_tensor(context: Context) -> Iterator[Result]:
     Generate both files in one run and keep them together.
     """
     for rank in context.ranks:
-        consumption = context.consumption(rank)
-        for name, usage in consumption.usages.items():
-            if name in rank.declarations:
-                continue
+        usages = context.consumption(rank).usages
+        undeclared = [name for name in usages if name not in rank.declarations]
+        if len(undeclared) > len(usages) / 2 and len(set(map(family_of, undeclared))) > _FEW:
+            yield _all(rank, undeclared, sum(_refs(usages[name]) for name in undeclared))
+            continue
+        for name in undeclared:
+            usage = usages[name]
             slot = min(usage.slots)
-            refs = plural(usage.input_refs + usage.output_refs, "task operand")
             yield undeclared_tensor.finding(
                 tensor=name,
                 operator=slot.operator,
                 ranks=(rank.number,),
-                message=f"{refs} name {name}, which the kernel does not declare (first: {slot})",
-                consequence="the kernel's loader ends the process when it meets the name",
-                fix="generate the kernel and the task graph in one run, and keep the two together",
+                message=f"{_operands(_refs(usage))} {name}, which the kernel does not declare (first: {slot})",
+                consequence=_CONSEQUENCE,
+                fix=_FIX,
             )
+
+
+_FEW = 3  # families that may be slips of a builder; more, and most of all: the files do not belong together
+_CONSEQUENCE = "the kernel's loader ends the process when it meets the name"
+_FIX = "generate the kernel and the task graph in one run, and keep the two together"
+
+
+def _all(rank: Rank, names: list[str], refs: int) -> Finding:
+    first = sorted(names, key=natural)
+    return undeclared_tensor.finding(
+        ranks=(rank.number,),
+        kind="most",
+        members=tuple(first),
+        message=f"{_operands(refs)} {plural(len(names), 'tensor')} that the kernel does not declare:"
+        f" {listed(first)}: the two files are hardly of one run",
+        consequence=_CONSEQUENCE,
+        fix=_FIX,
+    )
+
+
+def _operands(refs: int) -> str:
+    return f"{plural(refs, 'task operand')} {'names' if refs == 1 else 'name'}"
+
+
+def _refs(usage: Usage) -> int:
+    return usage.input_refs + usage.output_refs
