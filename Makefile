@@ -8,7 +8,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 PY := $(BIN)/python
 MKCOV := $(BIN)/mkcov
-PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4
+# The container tests share one engine, hence one worker.
+PYTEST_ARGS ?= --numprocesses auto --maxprocesses 4 --dist loadgroup
+
+# Where the container tests can run, they need tools of their own.
+EXTRAS := dev$(if $(wildcard ../shared/container/with_engine.sh),$(shell echo ,container))
 
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_NO_CACHE_DIR := 1
@@ -21,7 +25,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help demo test check format docs golden fixtures bench clean
+.PHONY: help demo test check format docs golden fixtures lock bench clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -45,6 +49,7 @@ check: $(VENV)/.installed-dev  ## lint, format, types, layers, generated docs
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 	$(PY) -m tools.docs --check
 
 format: $(VENV)/.installed-dev  ## format and apply the linter's safe fixes
@@ -59,6 +64,9 @@ golden: $(VENV)/.installed-dev  ## regenerate the golden files (read the diff!)
 
 fixtures: $(VENV)/.installed-dev  ## rebuild the fixtures
 	$(PY) -m tools.build_fixtures
+
+lock: $(VENV)/.installed-dev  ## pin anew what the image installs (read the diff!)
+	$(PY) -m tools.lock
 
 bench: $(VENV)/.installed  ## measure mkcov against json.load (BENCH="DIR" for a graph of your own)
 	$(PY) -m benchmarks.audit_vs_seed $(BENCH)
@@ -87,6 +95,6 @@ $(VENV)/.installed: pyproject.toml $(PY)
 
 $(VENV)/.installed-dev: pyproject.toml $(PY)
 	@echo "Installing mkcov and its development tools into $(VENV) …"
-	@$(PY) -m pip install --quiet --editable '.[dev]'
+	@$(PY) -m pip install --quiet --editable '.[$(EXTRAS)]'
 	@$(MKCOV) --version
 	@touch $(VENV)/.installed $@
