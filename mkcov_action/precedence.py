@@ -19,9 +19,14 @@ _SILENCES = {
     "MK102": frozenset({"MK105", "MK108"}),
 }
 # Operands that stand where another tensor belongs: uninitialised memory, nullptr.
-_USURPERS = frozenset({"MK103", "MK106"})
+_USURPERS = frozenset({"MK103", "MK106", "MK202"})
+# Those of them that name slots without a tensor.
+_HOLES = frozenset({"MK106", "MK202"})
 # What a tensor shows whose last reader took another operand by mistake.
 _OF_LOST_READERS = frozenset({"MK101", "MK102", "MK109"})
+
+# What a tensor shows by who reads and writes it.
+_OF_ACCESS = frozenset({"MK101", "MK102", "MK103", "MK105", "MK108", "MK109", "MK110"})
 
 SlotName = tuple[str, str, int]
 """A slot as all layers share it: type name, side and index."""
@@ -39,9 +44,26 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
     }
     left = [f for f in findings if not any((f.rule, f.tensor, rank) in silenced for rank in f.ranks)]
     for rank in context.ranks:
+        left = _without_undispatched(rank, left, context)
         left = _without_lost_readers(rank, left, context)
         left = _without_blindness(rank, left)
     return left
+
+
+def _without_undispatched(rank: Rank, findings: list[Finding], context: Context) -> list[Finding]:
+    """Drops what a tensor shows because tasks that should touch it have no code, which MK201 says."""
+    skipped = {f.operator for f in findings if f.rule == "MK201" and f.ranks == (rank.number,)}
+    if not skipped:
+        return findings
+    usages = context.consumption(rank)
+    return [
+        finding
+        for finding in findings
+        if finding.rule not in _OF_ACCESS
+        or finding.ranks != (rank.number,)
+        or finding.tensor is None
+        or skipped.isdisjoint(slot.operator for slot in usages.of(finding.tensor).slots)
+    ]
 
 
 def _without_blindness(rank: Rank, findings: list[Finding]) -> list[Finding]:
@@ -113,7 +135,7 @@ def _displaces(usurper: Finding, tensor: str, rank: Rank, consumption: Consumpti
 
 def _leaves_out(usurper: Finding, tensor: str, rank: Rank, consumption: Consumption) -> bool:
     """Whether a nullptr stands where such a tensor could: a weight or a buffer, as others there are."""
-    if usurper.rule != "MK106" or not usurper.slots:
+    if usurper.rule not in _HOLES or not usurper.slots:
         return False
     names = _names(_slots_of(usurper, consumption))
     holders = (name for name in rank.declarations if names & _names(_reading_slots(consumption, name)))

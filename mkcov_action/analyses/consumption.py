@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from mkcov_action.analyses.dispatch import Dispatch, dispatch_of
 from mkcov_action.finding import Operator
 from mkcov_action.kernel_source import Branch
 from mkcov_action.megakernel import Rank
@@ -24,6 +25,7 @@ class Access(StrEnum):
     MAYBE_WRITE = "maybe-write"  # read, and possibly written: a type without a role entry
     IGNORED = "ignored"  # the body never names the slot
     DUMMY = "dummy"  # the slot only draws an edge
+    SKIPPED = "skipped"  # no code runs for the operator
 
     @property
     def reads(self) -> bool:
@@ -91,10 +93,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Consumption:
-    """All usages of one rank, and the access that each occupied slot stands for."""
+    """All usages of one rank, the access that each occupied slot stands for, and which operators run."""
 
     usages: Mapping[str, Usage]
     accesses: Mapping[SlotKey, Access]
+    dispatch: Mapping[Operator, Dispatch] = field(default_factory=dict)
 
     @property
     def types_without_role(self) -> tuple[str, ...]:
@@ -143,13 +146,15 @@ def consumption_of(rank: Rank) -> Consumption:
                 sides.setdefault((number, variant, index, side), Counter())[tensor] += tasks
     usages: dict[str, Usage] = {}
     accesses: dict[SlotKey, Access] = {}
+    dispatch = dispatch_of(rank)
     for (number, variant, index, side), counts in sides.items():
         slot = SlotKey(Operator(rank.type_name(number), variant), side, index)
-        accesses[slot] = _access(rank, slot)
+        missing = dispatch[slot.operator] is Dispatch.MISSING
+        accesses[slot] = Access.SKIPPED if missing else _access(rank, slot)
         for tensor, tasks in counts.items():
             if tensor != NULL_TENSOR:
                 _count(usages.setdefault(tensor, Usage()), number, slot, tasks)
-    return Consumption(usages, accesses)
+    return Consumption(usages, accesses, dispatch)
 
 
 def _count(usage: Usage, number: int, slot: SlotKey, tasks: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from mkcov_action.analyses.consumption import Access, Consumption, Side, SlotKey
+from mkcov_action.analyses.dispatch import Dispatch
 from mkcov_action.finding import Operator
 from mkcov_action.kernel_source import Branch
 from mkcov_action.megakernel import Rank
@@ -32,7 +33,7 @@ class Occupancy:
 
 
 def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, int]:
-    """For each operator, how many tasks leave which used slots null."""
+    """For each operator that has code, how many tasks leave which used slots null."""
     null_places = [
         [place for place, name in enumerate(names) if name == NULL_TENSOR]
         for names in rank.graph.tensor_lists
@@ -40,6 +41,8 @@ def occupancies_of(rank: Rank, consumption: Consumption) -> Mapping[Occupancy, i
     found: Counter[Occupancy] = Counter()
     for (number, variant, inputs, outputs), tasks in rank.graph.classes().items():
         operator = Operator(rank.type_name(number), variant)
+        if consumption.dispatch[operator] is Dispatch.MISSING:
+            continue
         slots = [SlotKey(operator, Side.INPUT, place) for place in null_places[inputs]]
         slots += [SlotKey(operator, Side.OUTPUT, place) for place in null_places[outputs]]
         used = (slot for slot in slots if consumption.accesses[slot] not in (Access.IGNORED, Access.DUMMY))

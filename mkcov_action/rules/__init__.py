@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from mkcov_action.rules._rule import Context, Rule, Stage
 from mkcov_action.rules.dead_scratch import dead_scratch
+from mkcov_action.rules.identical_tasks import identical_tasks
 from mkcov_action.rules.ignored_slot import ignored_slot
 from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
 from mkcov_action.rules.inconsistent_metadata import inconsistent_metadata
 from mkcov_action.rules.malformed_json import malformed_json
 from mkcov_action.rules.mislabelled_rank import mislabelled_rank
 from mkcov_action.rules.missing_artifact import missing_artifact
+from mkcov_action.rules.missing_dispatch import missing_dispatch
 from mkcov_action.rules.missing_wiring import missing_wiring
 from mkcov_action.rules.null_slot import null_slot
 from mkcov_action.rules.partial_wiring import partial_wiring
 from mkcov_action.rules.position_blind_attention import position_blind_attention
 from mkcov_action.rules.schema_violation import schema_violation
+from mkcov_action.rules.slot_out_of_range import slot_out_of_range
 from mkcov_action.rules.unaudited_ranks import unaudited_ranks
 from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
@@ -22,6 +25,7 @@ from mkcov_action.rules.uninitialised_read import uninitialised_read
 from mkcov_action.rules.unknown_key import unknown_key
 from mkcov_action.rules.unreadable_artifact import unreadable_artifact
 from mkcov_action.rules.unrecognised_kernel import unrecognised_kernel
+from mkcov_action.rules.unused_variant import unused_variant
 from mkcov_action.rules.vacuous_critical import vacuous_critical
 from mkcov_action.rules.write_only_tensor import write_only_tensor
 
@@ -46,7 +50,11 @@ RULES: tuple[Rule, ...] = (
     dead_scratch,
     vacuous_critical,
     incomplete_shuffle,
+    missing_dispatch,
+    slot_out_of_range,
+    unused_variant,
     inconsistent_metadata,
+    identical_tasks,
 )
 
 __all__ = ["RULES", "Context", "Rule", "Stage"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mkcov_action.analyses.consumption import Access, SlotKey, branch_of
+from mkcov_action.analyses.dispatch import Dispatch
 from mkcov_action.finding import Severity
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
@@ -39,6 +40,8 @@ def ignored_slot(context: Context) -> Iterator[Result]:
         consumption = context.consumption(rank)
         for operator in sorted({slot.operator for slot in consumption.accesses}):
             branch = branch_of(rank, operator)
+            if consumption.dispatch[operator] is Dispatch.MISSING:
+                continue  # MK201 says so
             if branch is None:
                 yield ignored_slot.not_checked(
                     f"{operator} has no branch in the dispatcher: its slots are taken as used"

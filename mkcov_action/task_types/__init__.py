@@ -23,12 +23,14 @@ __all__ = [
     "DATA_TYPE_BYTES",
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",
+    "WORKER_LOOP",
     "Extent",
     "OptionalUse",
     "Slot",
     "SlotCounts",
     "SlotUse",
     "TaskType",
+    "absences",
     "is_runtime_tensor",
     "name_task_types",
     "read_header",
@@ -48,6 +50,9 @@ def is_runtime_tensor(name: str) -> bool:
 
 
 _FIXED = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}  # the worker loop's own, in all versions
+
+WORKER_LOOP = frozenset(_FIXED.values())
+"""The types that the worker's own loop handles, outside the dispatcher (persistent_kernel.cuh, execute_worker)."""
 
 SlotCounts = Mapping[int, Collection[tuple[int, int]]]
 """Task type number -> the (inputs, outputs) counts that its tasks show."""
@@ -79,6 +84,24 @@ def _numbered(names: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield int(digits), name
 
 
+def absences(names: Mapping[int, str], slot_counts: SlotCounts, dispatched: Sequence[str]) -> dict[int, bool]:
+    """The task type numbers whose name no branch of the dispatcher has.
+
+    True where no branch can be theirs: branches stand in the order of the numbers, and at their place
+    stands none, or only such as want other slots. False where a branch that no number took stands
+    there: its name may be another one for the same type.
+    """
+    taken = set(names.values())
+    naming = _Naming(slot_counts, dispatched, {})
+    absent: dict[int, bool] = {}
+    for numbers, between in naming.gaps(naming.anchors(names)):
+        free = [name for name in between if name not in taken]
+        for number in numbers:
+            if names[number] not in dispatched:
+                absent[number] = not any(naming.fits(number, name) for name in free)
+    return absent
+
+
 class _Naming:
     """The numbers and the names of one file, both in order, and what is certain of them."""
 
@@ -94,13 +117,13 @@ class _Naming:
 
     def by_order(self) -> dict[int, str]:
         names = dict(self._certain)
-        gaps = list(self._gaps(self._anchors(self._certain)))
+        gaps = list(self.gaps(self.anchors(self._certain)))
         if not all(
             len(numbers) == len(between) and self._all_fit(numbers, between) for numbers, between in gaps
         ):
-            anchors = self._anchors(self._tabled() | self._certain)
+            anchors = self.anchors(self._tabled() | self._certain)
             names |= {self._numbers[number]: self._names[name] for number, name in anchors}
-            gaps = list(self._gaps(anchors))
+            gaps = list(self.gaps(anchors))
         for numbers, between in gaps:
             names |= self._between(numbers, between)
         return names
@@ -117,19 +140,19 @@ class _Naming:
 
     def _is_better_known(self, number: int, name: str) -> bool:
         """Whether the table explains a number's tasks and the name of its place does not."""
-        return not self._fits(number, name) and self._from_table(number) in TASK_TYPES
+        return not self.fits(number, name) and self._from_table(number) in TASK_TYPES
 
-    def _fits(self, number: int, name: str) -> bool:
+    def fits(self, number: int, name: str) -> bool:
         role = TASK_TYPES.get(name)
         return role is None or role.fits(self._counts[number])
 
     def _all_fit(self, numbers: Sequence[int], names: Sequence[str]) -> bool:
-        return all(map(self._fits, numbers, names))
+        return all(map(self.fits, numbers, names))
 
     def _from_table(self, number: int) -> str:
         """The table's name for a number that no branch names: its branch is missing, or a fork's."""
         name = TASK_TYPE_NUMBERS.get(number)
-        if name is None or name in self._taken or not self._fits(number, name):
+        if name is None or name in self._taken or not self.fits(number, name):
             return f"TYPE_{number}"
         return name
 
@@ -138,10 +161,10 @@ class _Naming:
         return {
             number: TASK_TYPE_NUMBERS[number]
             for number in self._counts.keys() & TASK_TYPE_NUMBERS.keys()
-            if TASK_TYPE_NUMBERS[number] not in certain and self._fits(number, TASK_TYPE_NUMBERS[number])
+            if TASK_TYPE_NUMBERS[number] not in certain and self.fits(number, TASK_TYPE_NUMBERS[number])
         }
 
-    def _anchors(self, named: Mapping[int, str]) -> list[tuple[int, int]]:
+    def anchors(self, named: Mapping[int, str]) -> list[tuple[int, int]]:
         """The places of numbers and their names in both orders, as far as they agree."""
         places = {name: place for place, name in enumerate(self._names)}
         pairs = [
@@ -151,7 +174,7 @@ class _Naming:
         ]
         return _longest_increasing(pairs)
 
-    def _gaps(self, anchors: Sequence[tuple[int, int]]) -> Iterator[tuple[list[int], list[str]]]:
+    def gaps(self, anchors: Sequence[tuple[int, int]]) -> Iterator[tuple[list[int], list[str]]]:
         """What is open between two neighbouring anchors: numbers and names, each in order."""
         certain_names = set(self._certain.values())
         ends = (len(self._numbers), len(self._names))

@@ -1,0 +1,47 @@
+"""Which operators have code: a branch of the dispatcher, or a place in the worker's own loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+
+from mkcov_action.finding import Operator
+from mkcov_action.loader import slot_counts
+from mkcov_action.megakernel import Rank
+from mkcov_action.task_types import WORKER_LOOP, absences
+
+
+class Dispatch(StrEnum):
+    """What becomes of an operator's tasks when a worker takes one."""
+
+    RUNS = "runs"
+    MISSING = "missing"  # a silent no-op, which waits for its event and fires its event
+    UNKNOWN = "unknown"  # the dispatcher's form is not known, or a branch of unclear name may be this one's
+
+
+def dispatch_of(rank: Rank) -> Mapping[Operator, Dispatch]:
+    """For each operator of an audited rank's graph whether it has code.
+
+    The dispatcher has no final else (mirage src/kernel/runtime.cc, print_task_graph): what no branch
+    names does nothing.
+    """
+    numbers = dict.fromkeys(zip(rank.graph.task_type, rank.graph.variant_id, strict=True))
+    operators = {Operator(rank.type_name(number), variant): number for number, variant in numbers}
+    dispatcher = rank.kernel.dispatcher if rank.kernel else None
+    if dispatcher is None or not dispatcher.complete:
+        branches = dispatcher.branches if dispatcher else {}
+        return {
+            operator: Dispatch.RUNS
+            if operator in branches or operator.type_name in WORKER_LOOP
+            else Dispatch.UNKNOWN
+            for operator in operators
+        }
+    absent = absences(rank.type_names or {}, slot_counts(rank.graph), dispatcher.type_names)
+    return {
+        operator: Dispatch.RUNS
+        if operator in dispatcher.branches or operator.type_name in WORKER_LOOP
+        else Dispatch.MISSING
+        if absent.get(number, True)
+        else Dispatch.UNKNOWN
+        for operator, number in operators.items()
+    }
