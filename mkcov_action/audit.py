@@ -15,7 +15,7 @@ from mkcov_action.config import Config
 from mkcov_action.finding import Failure
 from mkcov_action.loader import Loaded, Progress, load
 from mkcov_action.report import Report, build_report
-from mkcov_action.rules import Context
+from mkcov_action.rules import Context, prepared
 from mkcov_action.task_types import read_header
 
 _MOST_RANKS = 16  # listed in a message
@@ -46,11 +46,20 @@ def audit(config: Config, *, progress: Progress | None = None, timings: Timings 
     header = _header(config.task_types, failures)
     with timings.phase("read"):
         loaded = load(
-            discovery.graphs, header=header, wanted=config.ranks, workers=config.workers, progress=progress
+            discovery.graphs,
+            header=header,
+            wanted=config.ranks,
+            workers=config.workers,
+            progress=progress,
+            prepare=prepared,
         )
     failures += loaded.failures
     failures += _empty(discovery, loaded, config)
-    contexts = [Context(megakernel, config) for megakernel in loaded.megakernels if megakernel.ranks]
+    contexts = [
+        Context.of(megakernel, config, ranks)
+        for megakernel, ranks in zip(loaded.megakernels, loaded.prepared, strict=True)
+        if megakernel.ranks
+    ]
     with timings.phase("rules"):
         outcomes = [engine.run(context) for context in contexts]
     with timings.phase("report"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 from pathlib import Path
@@ -181,6 +182,17 @@ def natural(name: str) -> tuple[tuple[str, int, str], ...]:
     return tuple(
         ("", len(part.lstrip("0")), part) if index % 2 else (part, 0, "") for index, part in enumerate(parts)
     )
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Numbers with runs drawn together: `0-3, 5`."""
+    runs: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def fingerprint_of(finding: Finding) -> str:

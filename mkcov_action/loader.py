@@ -6,9 +6,11 @@ import gc
 import itertools
 import os
 import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 from mkcov_action.artifacts import DECOMPRESSION_ERRORS, ArtifactFile, GraphFiles, RankFiles, reason_of
 from mkcov_action.finding import Artifact, Failure, Problem, ProblemKind, describe
@@ -23,6 +25,9 @@ _READ_ERRORS = (*DECOMPRESSION_ERRORS, zlib.error)
 _IN_PROCESS_BYTES = 16 << 20
 """Below this size on disk all ranks are read faster than a second process starts."""
 
+Prepared = Mapping[Hashable, Any]
+"""What was worked out of a rank by itself, in the process that read it."""
+
 Progress = Callable[[int, int], None]
 """Called with the number of ranks read and the number of all ranks."""
 
@@ -31,18 +36,21 @@ Progress = Callable[[int, int], None]
 class Loaded:
     """The megakernels, and what failed for reasons of our own.
 
+    `prepared` holds for each of them what was prepared of its ranks, by rank number.
     `unwanted` holds for each of them the ranks that only their content told, and that were not asked for.
     """
 
     megakernels: tuple[Megakernel, ...]
     failures: tuple[Failure, ...]
     unwanted: tuple[frozenset[int], ...] = ()
+    prepared: tuple[Mapping[int, Prepared], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
     rank: Rank
     failure: str = ""
+    prepared: Prepared = field(default_factory=dict)
 
 
 def load(
@@ -52,26 +60,35 @@ def load(
     wanted: tuple[int, ...] | None = None,
     workers: int = 0,
     progress: Progress | None = None,
+    prepare: Callable[[Rank], Prepared] | None = None,
 ) -> Loaded:
     """Reads every rank of every graph, one process a rank up to `workers` (0: one a processor).
 
-    `header` is a fork's task type enum, `wanted` the ranks asked for. The result does not depend
+    `header` is a fork's task type enum, `wanted` the ranks asked for. `prepare` works out of a rank
+    what is wanted of it later, where that gains from the other processes. The result does not depend
     on the number of workers.
     """
     files = [rank for graph in graphs for rank in graph.ranks]
-    results = iter(_read_all(files, header, _worker_count(files, workers), progress or _silent))
+    read = partial(_read_rank, header=header, prepare=prepare)
+    results = iter(_read_all(files, read, _worker_count(files, workers), progress or _silent))
     megakernels: list[Megakernel] = []
     failures: list[Failure] = []
     unwanted: list[frozenset[int]] = []
+    prepared: list[Mapping[int, Prepared]] = []
     for graph in graphs:
-        read = list(itertools.islice(results, len(graph.ranks)))
-        failures += [_failure(graph.graph, item) for item in read if item.failure]
-        ranks = [item.rank for item in read if wanted is None or item.rank.number in wanted]
+        items = list(itertools.islice(results, len(graph.ranks)))
+        failures += [_failure(graph.graph, item) for item in items if item.failure]
+        ranks = [item.rank for item in items if wanted is None or item.rank.number in wanted]
         unwanted.append(
-            frozenset(item.rank.number for item in read).difference(rank.number for rank in ranks)
+            frozenset(item.rank.number for item in items).difference(rank.number for rank in ranks)
         )
-        megakernels.append(Megakernel(graph=graph.graph, ranks=_join(ranks)))
-    return Loaded(tuple(megakernels), tuple(failures), tuple(unwanted))
+        joined = _join(ranks)
+        megakernels.append(Megakernel(graph=graph.graph, ranks=joined))
+        kept = {id(rank.files): rank.number for rank in joined}
+        prepared.append(
+            {kept[id(item.rank.files)]: item.prepared for item in items if id(item.rank.files) in kept}
+        )
+    return Loaded(tuple(megakernels), tuple(failures), tuple(unwanted), tuple(prepared))
 
 
 def _silent(done: int, total: int) -> None:
@@ -96,9 +113,8 @@ def _worker_count(files: Sequence[RankFiles], workers: int) -> int:
 
 
 def _read_all(
-    files: Sequence[RankFiles], header: Mapping[int, str] | None, workers: int, progress: Progress
+    files: Sequence[RankFiles], read: Callable[..., _Read], workers: int, progress: Progress
 ) -> list[_Read]:
-    read = partial(_read_rank, header=header)
     if workers == 1:
         results = []
         for done, item in enumerate(files):
@@ -106,7 +122,7 @@ def _read_all(
                 progress(done, len(files))
             results.append(read(item))
         return results
-    answers = in_processes(read, files, at_most=workers, progress=progress)
+    answers = in_processes(partial(read, apart=True), files, at_most=workers, progress=progress)
     return [
         _Read(_unread(item), "the reading process was killed (out of memory?)")
         if isinstance(answer, Lost)
@@ -119,17 +135,32 @@ def _unread(files: RankFiles) -> Rank:
     return Rank(number=files.rank or 0, files=files)
 
 
-def _read_rank(files: RankFiles, header: Mapping[int, str] | None) -> _Read:
+def _read_rank(
+    files: RankFiles,
+    *,
+    header: Mapping[int, str] | None,
+    prepare: Callable[[Rank], Prepared] | None,
+    apart: bool = False,
+) -> _Read:
+    """Reads a rank; in a process of its own it also prepares it."""
     # Millions of short-lived, acyclic objects: the collector would only walk them.
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return _Read(_rank(files, header))
+        rank = _rank(files, header)
+        return _Read(rank, prepared=_prepared(rank, prepare) if apart and prepare else {})
     except Exception as error:  # noqa: BLE001 - a bug of ours must not cost the other ranks their audit
         return _Read(_unread(files), describe(error))
     finally:
         if enabled:
             gc.enable()
+
+
+def _prepared(rank: Rank, prepare: Callable[[Rank], Prepared]) -> Prepared:
+    # What fails here fails again where it is needed, and is told there.
+    with suppress(Exception):
+        return prepare(rank) if rank.audited else {}
+    return {}
 
 
 def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:

@@ -18,6 +18,14 @@ _SILENCES = {
     "MK101": frozenset({"MK102", "MK105", "MK108", "MK109", "MK110"}),
     "MK102": frozenset({"MK105", "MK108"}),
 }
+# Whatever the rule and kind (any, where empty) says of a rank explains these on it.
+_WHOLESALE = {
+    ("MK008", ""): frozenset({"MK301", "MK302", "MK303", "MK304", "MK305", "MK306", "MK307"}),
+    ("MK304", "event 0"): frozenset({"MK306", "MK307"}),
+    ("MK307", "empty"): frozenset(
+        {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302"}
+    ),
+}
 # Operands that stand where another tensor belongs: uninitialised memory, nullptr.
 _USURPERS = frozenset({"MK103", "MK106", "MK202"})
 # Those of them that name slots without a tensor.
@@ -34,7 +42,7 @@ SlotName = tuple[str, str, int]
 
 def without_explained(findings: Iterable[Finding], context: Context) -> list[Finding]:
     """The findings, each seen on one rank, that no stronger one of them explains."""
-    findings = list(findings)
+    findings = _without_wholesale(list(findings))
     silenced = {
         (rule, finding.tensor, rank)
         for finding in findings
@@ -48,6 +56,17 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
         left = _without_lost_readers(rank, left, context)
         left = _without_blindness(rank, left)
     return left
+
+
+def _without_wholesale(findings: list[Finding]) -> list[Finding]:
+    """Drops what a whole rank shows for one reason: it is another rank's, or holds no model."""
+    silenced = {
+        (rule, rank)
+        for finding in findings
+        for rule in _WHOLESALE.get((finding.rule, finding.kind), ()) or _WHOLESALE.get((finding.rule, ""), ())
+        for rank in finding.ranks
+    }
+    return [f for f in findings if not any((f.rule, rank) in silenced for rank in f.ranks)]
 
 
 def _without_undispatched(rank: Rank, findings: list[Finding], context: Context) -> list[Finding]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mkcov_action.finding import Confidence, Failure, Location, NotChecked, Severity
+from mkcov_action.finding import Confidence, Failure, Location, NotChecked, Severity, ranges
 from mkcov_action.report import Coverage, CriticalName, RankRefs, Report, Status, Verdict
 from mkcov_action.reporters import text
-from mkcov_action.reporters.wording import ranges, size
+from mkcov_action.reporters.wording import size
 from tests.reports import GATHER, finding, graph, rank, report, tensor
 
 CONSUMERS = ((278, GATHER), (296, "TYPE_296"))

@@ -230,7 +230,7 @@ def events_of(graph: TaskGraph, rank_number: int, *, put_types: Collection[int] 
     runs = _runs(graph, puts)
     for start, stop in pairwise(runs):
         waits, fires = graph.dependent_event[start], graph.trigger_event[start]
-        put = _is_tagged(fires) if put_types is None else graph.task_type[start] in puts
+        put = is_tagged(fires) if put_types is None else graph.task_type[start] in puts
         pair = pairs.get((waits, fires, put)) or _Raw(waits, fires, put, len(pairs), start)
         pairs[waits, fires, put] = pair._replace(tasks=pair.tasks + stop - start, last=stop - 1)
         pair_of.extend(array("i", [pair.place]) * (stop - start))
@@ -279,7 +279,8 @@ def _runs(graph: TaskGraph, puts: Collection[int]) -> list[int]:
     return [*range(_FIRST, min(len(graph), _FIRST + 1)), *compress(count(_FIRST + 1), changed), len(graph)]
 
 
-def _is_tagged(event_id: int) -> bool:
+def is_tagged(event_id: int) -> bool:
+    """Whether an event id carries the tag of events that other ranks trigger."""
     parts = decode(event_id)
     return parts is not None and parts.tagged
 
@@ -378,7 +379,7 @@ def _graph(parts: Sequence[_Part], *, together: bool) -> EventGraph:
                 tagged.add(pair.trigger)
         if pair.dependent >= 0:
             consumers[pair.dependent].append(index)
-            if _is_tagged(pair.dependent_id):
+            if is_tagged(pair.dependent_id):
                 tagged.add(pair.dependent)
     return EventGraph(
         ranks=tuple(sizes),

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from mkcov_action.finding import Confidence, Finding, Location, Severity
+from mkcov_action.finding import Confidence, Finding, Location, Severity, ranges
 from mkcov_action.report import Report
 from mkcov_action.reporters.clean import clean, name
 from mkcov_action.reporters.finding_words import path_of, told
-from mkcov_action.reporters.wording import count, ranges
+from mkcov_action.reporters.wording import count
 
 LIMIT = 10
 """Annotations of one level that a step may show."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
-from mkcov_action.finding import Confidence, Finding, Location
+from mkcov_action.finding import Confidence, Finding, Location, ranges
 from mkcov_action.report import Report
 from mkcov_action.reporters.clean import clean, name, naming
 from mkcov_action.reporters.styled import BLANK, Line, Segment, line
-from mkcov_action.reporters.wording import count, place, ranges, some
+from mkcov_action.reporters.wording import count, place, some
 
 _MEMBERS = 6
 _RELATED = 3

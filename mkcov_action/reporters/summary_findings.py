@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
-from mkcov_action.finding import Confidence, Finding, Location, Severity
+from mkcov_action.finding import Confidence, Finding, Location, Severity, ranges
 from mkcov_action.report import Report
 from mkcov_action.reporters.clean import MESSAGE_LIMIT
 from mkcov_action.reporters.finding_words import path_of, told
 from mkcov_action.reporters.markdown import code, folded, prose, span
 from mkcov_action.reporters.summary_page import Row, Section
-from mkcov_action.reporters.wording import count, ranges, ranks_of
+from mkcov_action.reporters.wording import count, ranks_of
 
 SIGNS = {Severity.ERROR: "❌", Severity.WARNING: "⚠️", Severity.NOTE: "📝"}
 

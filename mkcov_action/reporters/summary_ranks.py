@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import groupby
 
+from mkcov_action.finding import ranges
 from mkcov_action.report import GraphReport, RankReport, Report, TensorReport
 from mkcov_action.reporters.markdown import code, folded, row, table
 from mkcov_action.reporters.summary_page import Row, Section
-from mkcov_action.reporters.wording import count, ranges, ranks_of, size
+from mkcov_action.reporters.wording import count, ranks_of, size
 
 _TITLES = (
     "Graph",

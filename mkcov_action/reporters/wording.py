@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
-from mkcov_action.finding import Location
+from mkcov_action.finding import Location, ranges
 from mkcov_action.report import Report
 from mkcov_action.reporters.clean import name
 
@@ -26,17 +26,6 @@ def size(number: int) -> str:
             break
         amount, unit = amount / _KIB, larger
     return f"{amount:,.1f} {unit}"
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Numbers with runs drawn together: `0-3, 5`."""
-    runs: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in runs)
 
 
 def ranks_of(ranks: Sequence[int]) -> str:

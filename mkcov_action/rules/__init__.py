@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from mkcov_action.rules._context import prepared
 from mkcov_action.rules._rule import Context, Rule, Stage
 from mkcov_action.rules.dead_scratch import dead_scratch
+from mkcov_action.rules.dependency_cycle import dependency_cycle
 from mkcov_action.rules.identical_tasks import identical_tasks
 from mkcov_action.rules.ignored_slot import ignored_slot
 from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
 from mkcov_action.rules.inconsistent_metadata import inconsistent_metadata
+from mkcov_action.rules.invalid_event import invalid_event
 from mkcov_action.rules.malformed_json import malformed_json
+from mkcov_action.rules.malformed_skeleton import malformed_skeleton
 from mkcov_action.rules.mislabelled_rank import mislabelled_rank
 from mkcov_action.rules.missing_artifact import missing_artifact
 from mkcov_action.rules.missing_dispatch import missing_dispatch
@@ -16,13 +20,17 @@ from mkcov_action.rules.missing_wiring import missing_wiring
 from mkcov_action.rules.null_slot import null_slot
 from mkcov_action.rules.partial_wiring import partial_wiring
 from mkcov_action.rules.position_blind_attention import position_blind_attention
+from mkcov_action.rules.producer_after_consumer import producer_after_consumer
 from mkcov_action.rules.schema_violation import schema_violation
 from mkcov_action.rules.slot_out_of_range import slot_out_of_range
+from mkcov_action.rules.trigger_count_mismatch import trigger_count_mismatch
 from mkcov_action.rules.unaudited_ranks import unaudited_ranks
+from mkcov_action.rules.unawaited_task import unawaited_task
 from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
 from mkcov_action.rules.uninitialised_read import uninitialised_read
 from mkcov_action.rules.unknown_key import unknown_key
+from mkcov_action.rules.unreachable_task import unreachable_task
 from mkcov_action.rules.unreadable_artifact import unreadable_artifact
 from mkcov_action.rules.unrecognised_kernel import unrecognised_kernel
 from mkcov_action.rules.unused_variant import unused_variant
@@ -55,6 +63,13 @@ RULES: tuple[Rule, ...] = (
     unused_variant,
     inconsistent_metadata,
     identical_tasks,
+    invalid_event,
+    trigger_count_mismatch,
+    dependency_cycle,
+    unreachable_task,
+    producer_after_consumer,
+    unawaited_task,
+    malformed_skeleton,
 )
 
-__all__ = ["RULES", "Context", "Rule", "Stage"]
+__all__ = ["RULES", "Context", "Rule", "Stage", "prepared"]

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import inspect
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import cached_property
 from typing import Any
 
-from mkcov_action.analyses.consumption import Consumption, consumption_of
-from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
-from mkcov_action.config import Config
 from mkcov_action.finding import Finding, NotChecked, Severity
-from mkcov_action.megakernel import Megakernel, Rank
+from mkcov_action.rules._context import Context
+
+__all__ = ["Check", "Context", "Result", "Rule", "Stage", "rule"]
 
 
 class Stage(StrEnum):
@@ -27,41 +25,6 @@ class Stage(StrEnum):
     MEMORY = "memory"
     RANKS = "ranks"
     BASELINE = "baseline"
-
-
-@dataclass(frozen=True)
-class Context:
-    """What a rule may look at: one megakernel and the settings. Analyses are made once, on demand."""
-
-    megakernel: Megakernel
-    config: Config
-
-    @property
-    def ranks(self) -> tuple[Rank, ...]:
-        """The ranks whose two halves could be read."""
-        return self.megakernel.audited_ranks
-
-    @cached_property
-    def _consumptions(self) -> dict[int, Consumption]:
-        return {}
-
-    def consumption(self, rank: Rank) -> Consumption:
-        """Who reads and writes what in an audited rank."""
-        found = self._consumptions.get(rank.number)
-        if found is None:
-            found = self._consumptions[rank.number] = consumption_of(rank)
-        return found
-
-    @cached_property
-    def _occupancies(self) -> dict[int, Mapping[Occupancy, int]]:
-        return {}
-
-    def occupancies(self, rank: Rank) -> Mapping[Occupancy, int]:
-        """How many tasks of each operator leave which used slots null, in an audited rank."""
-        found = self._occupancies.get(rank.number)
-        if found is None:
-            found = self._occupancies[rank.number] = occupancies_of(rank, self.consumption(rank))
-        return found
 
 
 Result = Finding | NotChecked

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial, reduce
+from itertools import chain, compress, count, pairwise
+from operator import itemgetter, ne, or_
 
 from mkcov_action.analyses.consumption import branch_of
 from mkcov_action.finding import Operator, Severity
@@ -56,50 +60,58 @@ def identical_tasks(context: Context) -> Iterator[Result]:
             )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Group:
     """The tasks of an operator that are not alone: how many, of how many sorts, and the largest sort."""
 
-    tasks: int = 0
-    distinct: int = 0
-    most: int = 0
-    example: int = 0
-    tensor: str = ""
+    tasks: int
+    distinct: int
+    most: int
+    example: int
+    tensor: str
 
 
 def _groups(rank: Rank) -> dict[Operator, _Group]:
     graph = rank.graph
-    columns = (
-        graph.task_type,
-        graph.variant_id,
-        graph.inputs,
-        graph.outputs,
-        graph.dependent_event,
-        graph.trigger_event,
-    )
-    rows = list(zip(*columns, strict=True))
-    alike = {row for row, tasks in Counter(rows).items() if tasks > 1}
-    sorts: dict[tuple[object, ...], list[int]] = {}
-    fields: dict[tuple[int, int], list[str]] = {}
-    for task, row in enumerate(rows):
-        if row in alike:
-            kind = row[:2]
-            if kind not in fields:
-                branch = branch_of(rank, Operator(rank.type_name(kind[0]), kind[1]))
-                fields[kind] = sorted(graph.metadata.keys() & branch.metadata) if branch else []
-            sort = (*row, *(graph.metadata[field][task] for field in fields[kind]))
-            sorts.setdefault(sort, []).append(task)
+    runs: defaultdict[tuple[int, int], list[slice]] = defaultdict(list)
+    for run in _runs(graph.task_type, graph.variant_id):
+        runs[graph.task_type[run.start], graph.variant_id[run.start]].append(run)
     groups: dict[Operator, _Group] = {}
-    for tasks in sorts.values():
-        if len(tasks) < 2:
-            continue
-        first = tasks[0]
-        operator = Operator(rank.type_name(graph.task_type[first]), graph.variant_id[first])
-        group = groups.setdefault(operator, _Group())
-        group.tasks += len(tasks)
-        group.distinct += 1
-        if len(tasks) > group.most:
-            names = graph.tensor_lists[graph.tensor_list_of[graph.outputs[first]]]
-            group.most, group.example = len(tasks), first
-            group.tensor = names[0] if names else "in place"
+    for (number, variant), mine in runs.items():
+        operator = Operator(rank.type_name(number), variant)
+        branch = branch_of(rank, operator)
+        fields = sorted(graph.metadata.keys() & branch.metadata) if branch else []
+        columns = [
+            graph.inputs,
+            graph.outputs,
+            graph.dependent_event,
+            graph.trigger_event,
+            *(graph.metadata[field] for field in fields),
+        ]
+        rows = [zip(*(column[run] for column in columns), strict=True) for run in mine]
+        alike = {sort: tasks for sort, tasks in Counter(chain.from_iterable(rows)).items() if tasks > 1}
+        if alike:
+            groups[operator] = _group(rank, alike, mine, columns)
     return groups
+
+
+def _runs(*columns: array[int]) -> Iterator[slice]:
+    """The longest stretches of tasks that agree in all columns: an operator's tasks stand in a row."""
+    changes = [map(ne, column, column[1:]) for column in columns]
+    changed = reduce(partial(map, or_), changes)
+    bounds = [0, *compress(count(1), changed), len(columns[0])]
+    return (slice(start, stop) for start, stop in pairwise(bounds) if start < stop)
+
+
+def _group(
+    rank: Rank, alike: Mapping[_Sort, int], runs: Sequence[slice], columns: Sequence[array[int]]
+) -> _Group:
+    sort, most = max(alike.items(), key=itemgetter(1))
+    ids = (task for run in runs for task in range(run.start, run.stop))
+    example = next(task for task in ids if tuple(column[task] for column in columns) == sort)
+    outputs = rank.graph.tensor_lists[rank.graph.tensor_list_of[rank.graph.outputs[example]]]
+    return _Group(sum(alike.values()), len(alike), most, example, outputs[0] if outputs else "in place")
+
+
+_Sort = tuple[int, ...]
+"""What tasks of one type and variant are alike in: operand lists, events, and the metadata that the body reads."""

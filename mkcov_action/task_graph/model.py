@@ -30,6 +30,10 @@ class Operand(NamedTuple):
     strides: tuple[int, ...]
 
 
+TaskClass = tuple[int, int, int, int]
+"""Task type, variant, and the tensor lists of inputs and outputs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Events:
     """The event table as columns; the index is the event's position, task ranges are half-open."""
@@ -69,18 +73,24 @@ class TaskGraph:
     events: Events
     first_tasks: tuple[int, ...]
     unknown_keys: Mapping[str, int] = field(default_factory=dict)
+    _counted: dict[str, Counter[TaskClass]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     def __len__(self) -> int:
         return len(self.task_type)
 
-    def classes(self) -> Counter[tuple[int, int, int, int]]:
+    def classes(self) -> Counter[TaskClass]:
         """How many tasks share type, variant, and the tensor lists of their inputs and outputs.
 
         Some thousand in the largest graph: what does not depend on tiles or events goes by these.
         """
-        names = self.tensor_list_of
-        inputs, outputs = ([names[operands] for operands in column] for column in (self.inputs, self.outputs))
-        return Counter(zip(self.task_type, self.variant_id, inputs, outputs, strict=True))
+        if "classes" not in self._counted:
+            name = self.tensor_list_of.__getitem__
+            inputs, outputs = map(name, self.inputs), map(name, self.outputs)
+            rows = zip(self.task_type, self.variant_id, inputs, outputs, strict=True)
+            self._counted["classes"] = Counter(rows)
+        return self._counted["classes"]
 
     @property
     def rank(self) -> int | None:

@@ -210,6 +210,11 @@ TASK_TYPES: Mapping[str, TaskType] = {role.name: role for role in _BY_NUMBER.val
 TASK_TYPE_NUMBERS: Mapping[int, str] = {number: role.name for number, role in _BY_NUMBER.items()}
 """The names of April 2026's numbers. Numbers move between versions: an anchor, never a key."""
 
+PUTS = frozenset(
+    role.name for role in TASK_TYPES.values() if any(slot.extent is Extent.SLICE for slot in role.outputs)
+)
+"""The types whose tasks write into another rank's memory and signal an event there."""
+
 DATA_TYPE_BYTES: Mapping[int, int] = (
     dict.fromkeys((930, 935, 936), 1)  # fp8 e4m3, int8, uint8
     | dict.fromkeys((940, 941, 945, 946), 2)  # fp16, bf16, int16, uint16

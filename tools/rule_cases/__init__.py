@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.rule_cases import artifacts, dispatch, wiring
+from tools.rule_cases import artifacts, dispatch, order, wiring
 from tools.rule_cases.case import CASES, Case
 
-__all__ = ["CASES", "Case", "artifacts", "dispatch", "wiring"]
+__all__ = ["CASES", "Case", "artifacts", "dispatch", "order", "wiring"]

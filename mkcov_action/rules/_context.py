@@ -1,0 +1,107 @@
+"""What a rule may look at: one megakernel, the settings, and the analyses that rules share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from mkcov_action.analyses.consumption import Consumption, consumption_of
+from mkcov_action.analyses.events import EventGraph, events_of, is_tagged
+from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
+from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
+from mkcov_action.analyses.operators import Operators, operators_of
+from mkcov_action.analyses.startable import Startable, startable_of
+from mkcov_action.config import Config
+from mkcov_action.megakernel import Megakernel, Rank
+from mkcov_action.task_types import PUTS, TASK_TYPES
+
+_Made = TypeVar("_Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What a rule may look at: one megakernel and the settings. Analyses are made once, on demand."""
+
+    megakernel: Megakernel
+    config: Config
+    _made: dict[tuple[Hashable, int], Any] = field(default_factory=dict, compare=False, repr=False)
+
+    @classmethod
+    def of(
+        cls, megakernel: Megakernel, config: Config, ranks: Mapping[int, Mapping[Hashable, Any]]
+    ) -> Context:
+        """A context that takes over what was prepared of each rank, by rank number."""
+        made = {
+            (name, rank.number): made
+            for rank in megakernel.audited_ranks
+            for name, made in ranks.get(rank.number, {}).items()
+        }
+        return cls(megakernel, config, made)
+
+    @property
+    def ranks(self) -> tuple[Rank, ...]:
+        """The ranks whose two halves could be read."""
+        return self.megakernel.audited_ranks
+
+    def consumption(self, rank: Rank) -> Consumption:
+        """Who reads and writes what in an audited rank."""
+        return self._once(("consumption", rank.number), lambda: consumption_of(rank))
+
+    def occupancies(self, rank: Rank) -> Mapping[Occupancy, int]:
+        """How many tasks of each operator leave which used slots null, in an audited rank."""
+        return self._once(("occupancies", rank.number), lambda: occupancies_of(rank, self.consumption(rank)))
+
+    def operators(self, rank: Rank) -> Operators:
+        """The layer calls of an audited rank."""
+        return self._once(("operators", rank.number), lambda: operators_of(rank))
+
+    def events(self, rank: Rank) -> EventGraph:
+        """Who triggers and who awaits each event of an audited rank, by itself."""
+        return self._once(
+            ("events", rank.number), lambda: events_of(rank.graph, rank.number, put_types=_put_types(rank))
+        )
+
+    def startable(self, rank: Rank) -> Startable:
+        """What can start in an audited rank by itself, its trigger counts as they are."""
+        return self._once(("startable", rank.number), lambda: startable_of(self.events(rank)))
+
+    def startable_once_counted(self, rank: Rank) -> Startable:
+        """What could start if no event waited for more triggers than there are: wrong counts have a rule."""
+        events = self.events(rank)
+        # Nothing can trigger event 0: who waits for it waits for ever, whatever its count says.
+        wrong = events.too_few.difference([events.starts[rank.number]])
+        return self._once(
+            ("startable once counted", rank.number), lambda: startable_of(events, forgiven=wrong)
+        )
+
+    def order(self, rank: Rank) -> HappensBefore | NoOrder:
+        """The order of tasks in an audited rank by itself; each event counts as fired after all its producers."""
+        events = self.events(rank)
+        return self._once(("order", rank.number), lambda: happens_before_of(events, forgiven=events.too_many))
+
+    def _once(self, key: tuple[Hashable, int], make: Callable[[], _Made]) -> _Made:
+        if key not in self._made:
+            self._made[key] = make()
+        found: _Made = self._made[key]
+        return found
+
+
+def prepared(rank: Rank) -> Mapping[Hashable, Any]:
+    """The analyses of an audited rank by itself that rules ask for, by name."""
+    context = Context(Megakernel(graph="", ranks=(rank,)), Config())
+    for analysis in (context.consumption, context.events, context.startable, context.operators):
+        analysis(rank)
+    return {name: made for (name, _), made in context._made.items()}  # noqa: SLF001 - a context of our own
+
+
+def _put_types(rank: Rank) -> frozenset[int]:
+    """The type numbers whose tasks signal other ranks: the known ones, and unknown ones with a tagged trigger."""
+    pairs = set(zip(rank.graph.task_type, rank.graph.trigger_event, strict=True))
+    types = {number: rank.type_name(number) for number, _ in pairs}
+    tagged = {number for number, event in pairs if is_tagged(event)}
+    return frozenset(
+        number
+        for number, name in types.items()
+        if name in PUTS or (name not in TASK_TYPES and number in tagged)
+    )
