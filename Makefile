@@ -25,7 +25,7 @@ $(shell rm -rf $(VENV))
 endif
 endif
 
-.PHONY: help demo test check format docs golden fixtures lock bench clean
+.PHONY: help demo test check format docs golden fixtures detection lock bench clean
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 
@@ -64,6 +64,9 @@ golden: $(VENV)/.installed-dev  ## regenerate the golden files (read the diff!)
 
 fixtures: $(VENV)/.installed-dev  ## rebuild the fixtures
 	$(PY) -m tools.build_fixtures
+
+detection: $(VENV)/.installed-dev  ## plant every kind of fault and write docs/detection.md (takes minutes)
+	$(PY) -m tools.detection --write
 
 lock: $(VENV)/.installed-dev  ## pin anew what the image installs (read the diff!)
 	$(PY) -m tools.lock

@@ -110,12 +110,13 @@ def _without_lost_readers(rank: Rank, findings: list[Finding], context: Context)
         ):
             continue  # what is a note is a result, or carried by the runtime: no reader was lost
         usurper = next((u for u in usurpers if _displaces(u, finding.tensor, rank, consumption)), None)
-        # Without better evidence each nullptr accounts for one tensor that could stand there.
+        # Without better evidence each hole accounts for one tensor that could stand there, in each layer.
         usurper = usurper or next(
             (
                 u
                 for u in usurpers
-                if id(u) not in belong and _leaves_out(u, finding.tensor, rank, consumption)
+                if len(belong.get(id(u), ())) < _holes(u, rank, context)
+                and _leaves_out(u, finding.tensor, rank, consumption)
             ),
             None,
         )
@@ -150,6 +151,14 @@ def _displaces(usurper: Finding, tensor: str, rank: Rank, consumption: Consumpti
     size = rank.declarations[tensor].bytes
     taken = rank.declarations.get(usurper.tensor or "")
     return taken is not None and size is not None and size == taken.bytes and consumption.is_written(tensor)
+
+
+def _holes(usurper: Finding, rank: Rank, context: Context) -> int:
+    """How many tensors may be missing: one a nullptr, one a slot and layer call where tasks lack slots."""
+    if usurper.rule != "MK202":
+        return 1
+    calls = sum(call.operator == usurper.operator for call in context.operators(rank).calls)
+    return calls * len(usurper.slots)
 
 
 def _leaves_out(usurper: Finding, tensor: str, rank: Rank, consumption: Consumption) -> bool:

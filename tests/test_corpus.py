@@ -14,7 +14,7 @@ import pytest
 
 from mkcov_action.audit import audit
 from mkcov_action.config import Config
-from mkcov_action.finding import Finding, Severity
+from mkcov_action.finding import Finding, Operator, Severity
 from mkcov_action.report import Report, Status, Verdict
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -183,3 +183,40 @@ def test_cutting_one_norm_from_qwen_gives_one_finding_that_names_it(
     assert finding.rule == ("MK106" if how == "by nullptr" else "MK102")
     assert "layer_1_k_norm" in finding.message
     assert finding.severity is Severity.ERROR
+
+
+# --- dispatch and order ---------------------------------------------------------------------------
+
+
+def findings(graph: str, rule: str) -> list[Finding]:
+    return [finding for finding in report_of(graph).findings if finding.rule == rule]
+
+
+def test_the_join_before_the_experts_waits_for_twice_its_triggers() -> None:
+    (finding,) = findings("deepseek-v3-2layers", "MK302")
+    assert finding.message.startswith(
+        "event 51, which starts TASK_MOE_W13_FP8_SM100 variant 0 of layer 3, waits for 18 triggers and gets 9"
+    )
+    assert finding.message.endswith("1,810 of 7,240 tasks never run behind it")
+    assert finding.operator == Operator("TASK_MOE_W13_FP8_SM100", 0)
+
+
+def test_the_same_join_in_every_layer_is_one_finding() -> None:
+    (finding,) = findings("deepseek-v3-61layers-tp8", "MK302")
+    assert finding.members == tuple(f"layer {layer}" for layer in range(3, 61))
+    assert "so do 57 more events in layers 3-60" in finding.message
+    assert "157,875 of 163,889 tasks never run" in finding.message
+    assert finding.ranks == (0, 1)
+
+
+def test_the_identical_quantize_tasks_are_one_finding() -> None:
+    """Eight tasks in eleven operators, sixty-four in one: 152, of which 64 are of variant 0."""
+    (finding,) = findings("deepseek-v3-2layers", "MK205")
+    assert finding.message.startswith("64 tasks of TASK_QUANTIZE_FP8_SM100 variant 0 do the work of 8")
+    assert "the same holds for 88 tasks of variant 1, 2 … 4" in finding.message
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_of_order_and_dispatch_nothing_else_is_wrong(graph: str) -> None:
+    loud_rules = {finding.rule for finding in loud(report_of(graph)) if finding.rule > "MK2"}
+    assert loud_rules == (set() if graph.startswith("qwen3") else {"MK205", "MK302"})

@@ -25,8 +25,18 @@ def dispatch_of(rank: Rank) -> Mapping[Operator, Dispatch]:
     The dispatcher has no final else (mirage src/kernel/runtime.cc, print_task_graph): what no branch
     names does nothing.
     """
-    numbers = dict.fromkeys(zip(rank.graph.task_type, rank.graph.variant_id, strict=True))
+    types, variants = rank.graph.task_type, rank.graph.variant_id
+    numbers = dict.fromkeys(zip(types[_OWN:], variants[_OWN:], strict=True))
     operators = {Operator(rank.type_name(number), variant): number for number, variant in numbers}
+    own = {Operator(rank.type_name(types[task]), variants[task]) for task in range(min(_OWN, len(types)))}
+    return dict.fromkeys(own, Dispatch.RUNS) | _judged(rank, operators)
+
+
+_OWN = 2  # tasks 0 and 1 are the runtime's: the worker's loop handles them whatever they claim to be
+
+
+def _judged(rank: Rank, operators: Mapping[Operator, int]) -> dict[Operator, Dispatch]:
+    """The operators of the model with their type numbers, each judged."""
     dispatcher = rank.kernel.dispatcher if rank.kernel else None
     if dispatcher is None or not dispatcher.complete:
         branches = dispatcher.branches if dispatcher else {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
-from mkcov_action.analyses.events import Pair
+from mkcov_action.analyses.events import Pair, Side
 from mkcov_action.analyses.happens_before import NoOrder
 from mkcov_action.finding import Severity
 from mkcov_action.rules._calls import calls_of, layers, members
@@ -39,11 +39,17 @@ def unawaited_task(context: Context) -> Iterator[Result]:
                 f"rank {rank.number} has {why}: what comes before its end is not known"
             )
             continue
+        short = order.events.too_few - order.events.tagged - {0}
         groups: defaultdict[str, list[Pair]] = defaultdict(list)
         for pair in order.events.pairs:
             if pair.first > 1 and pair.trigger >= 0 and not order.awaited_by_end >> pair.trigger & 1:
                 calls = calls_of(context, rank, [pair.first])
                 groups[calls[0].operator.type_name].append(pair)
+        if groups and (short or any(item.side is Side.TRIGGER for item in order.events.invalid)):
+            yield unawaited_task.not_checked(
+                f"rank {rank.number} has events that lack triggers: the way to its end may lead through them"
+            )
+            continue
         for pairs in groups.values():
             calls = calls_of(context, rank, (pair.first for pair in pairs))
             tasks = sum(pair.tasks for pair in pairs)
