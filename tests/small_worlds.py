@@ -266,6 +266,8 @@ def worlds(draw: st.DrawFn, *, broken: bool = True) -> World:
         launched = {8: (3, len(tasks)), 9: (2, len(tasks) - 1)}.get(odd, (2, len(tasks)))
         if odd == 7 and len(tasks) > 2:
             tasks[1].trigger = rank << 32 | 2
+        if odd == 6:
+            tasks[1].dependent = rank << 32 | 2
         ranks.append(SmallRank(rank, tasks, [0] * count, launched, listed))
     world = World(ranks, typed=draw(st.booleans()))
     counts = Truth(world).triggers

@@ -103,7 +103,7 @@ def test_an_id_is_the_sum_of_its_parts(event_id: int) -> None:
     if parts is None:
         assert event_id == INVALID
     else:
-        assert event_id == parts.tag << 48 | parts.rank << 32 | parts.position
+        assert event_id == (parts.tag << 48) + (parts.rank << 32) + parts.position
         assert parts.tagged == (parts.tag == 0x1E00)
 
 

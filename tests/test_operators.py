@@ -174,6 +174,14 @@ def test_one_layer_that_triggers_several_events_is_one_operator() -> None:
     assert (call.tasks, call.dependent_events, call.trigger_events) == (6, (2,), (3, 4))
 
 
+def test_strides_do_not_tell_tasks_apart_but_offsets_do() -> None:
+    x = 12  # the first operand of that name
+    for other, alike in ((x + 1, True), (x + 2, False), (x + 3, False)):
+        tasks: list[Fields] = [(120, 0, 0, 0, 0, 0, 2, 3), (120, 0, 1, 1, 0, 0, 3, 4)]
+        calls = operators_of(rank_of_tasks([(x,), (other,)], tasks)).calls
+        assert len(calls) == (2 if alike else 1)
+
+
 def test_a_rank_without_tasks_has_no_operators() -> None:
     assert operators_of(rank_of_tasks([()], [])).calls == ()
 
