@@ -100,19 +100,20 @@ def shortest_cycle(links: Collection[Link]) -> tuple[TaskKey, ...]:
     same events the one of the smallest task, so that the answer does not depend on their order.
     """
     start = min(links)
+    closing = {link.awaited for link in links if link.task == start.task}  # its event, its launch
     leaving: dict[int, list[Link]] = {}
     for link in sorted(links):
         leaving.setdefault(link.awaited, []).append(link)
     came_by: dict[int, Link] = {start.triggered: start}
     reached = [start.triggered]
     for event in reached:  # grows as it is walked, until it comes round
-        if start.awaited in came_by:
+        if event in closing:
             break
         for link in leaving[event]:
             if link.triggered not in came_by:
                 came_by[link.triggered] = link
                 reached.append(link.triggered)
-    cycle = [came_by[start.awaited]]
-    while cycle[-1] != start:
+    cycle = [came_by[event]]
+    while cycle[-1] is not start:
         cycle.append(came_by[cycle[-1].awaited])
     return tuple(link.task for link in reversed(cycle))

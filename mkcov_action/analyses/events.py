@@ -10,13 +10,28 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
-from functools import partial, reduce
-from itertools import accumulate, chain, compress, count, pairwise
-from operator import ne, or_
+from itertools import accumulate, chain
 from typing import NamedTuple
 
+from mkcov_action.analyses.event_ids import EventId, Fault, Judge, Side, decode, is_tagged
+from mkcov_action.analyses.runs import runs_of
 from mkcov_action.task_graph import INVALID_EVENT, TaskGraph
+
+__all__ = [
+    "NO_EVENT",
+    "UNRESOLVED",
+    "EventGraph",
+    "EventId",
+    "Fault",
+    "InvalidReference",
+    "Pair",
+    "Side",
+    "TaskKey",
+    "decode",
+    "events_of",
+    "is_tagged",
+    "joined",
+]
 
 NO_EVENT = -1
 """Stands where a task waits for nothing or triggers nothing."""
@@ -24,58 +39,12 @@ NO_EVENT = -1
 UNRESOLVED = -2
 """Stands where an id cannot be right and no event can be told."""
 
-_TAG = 0x1E00
 _FIRST = 1  # task 0 ends the kernel, it is no part of an iteration
 _LAUNCHER = 1  # the task that triggers the launch of all others
 _LAUNCH = 1  # the position of that event
 
 TaskKey = tuple[int, int]
 """A rank's number and a task id."""
-
-
-class EventId(NamedTuple):
-    """The three parts of an event id: 16 bits of tag, 16 of rank, 32 of position.
-
-    Source: mirage include/mirage/persistent_kernel/runtime_header.h, "EVENT: nvshmem_tag: 16,
-    owner_node: 16, event_idx: 32"; persistent_kernel.cuh, get_event_gpu_id.
-    """
-
-    tag: int
-    rank: int
-    position: int
-
-    @property
-    def tagged(self) -> bool:
-        """Whether a put of another rank triggers the event (EVENT_NVSHMEM_TAG)."""
-        return self.tag == _TAG
-
-
-def decode(event_id: int) -> EventId | None:
-    """The parts of an event id; None for the id that stands for no event.
-
-    That one first: its bits hold the tag's.
-    """
-    if event_id == INVALID_EVENT:
-        return None
-    return EventId(event_id >> 48, event_id >> 32 & 0xFFFF, event_id & 0xFFFFFFFF)
-
-
-class Side(StrEnum):
-    """Which of a task's two events is meant, as the task graph spells it."""
-
-    DEPENDENT = "dependent_event"
-    TRIGGER = "trigger_event"
-
-
-class Fault(StrEnum):
-    """Why an event id cannot be right."""
-
-    MISSING = "missing"  # none, where there must be one; the only fault that leaves order a meaning
-    MALFORMED_TAG = "malformed-tag"  # tag bits that are neither the tag nor nothing
-    LOST_TAG = "lost-tag"  # a put's trigger, or what waits for puts, without the tag
-    STRAY_TAG = "stray-tag"  # the tag on what no put triggers
-    OUT_OF_RANGE = "out-of-range"  # no such position in the event table
-    WRONG_RANK = "wrong-rank"  # another rank's event where it must be one's own, or the reverse
 
 
 class Pair(NamedTuple):
@@ -227,13 +196,16 @@ def events_of(graph: TaskGraph, rank_number: int, *, put_types: Collection[int] 
     puts = frozenset(put_types or ()).intersection(graph.task_type)
     pairs: dict[tuple[int, int, bool], _Raw] = {}
     pair_of = array("i", [-1] * min(len(graph), _FIRST))
-    runs = _runs(graph, puts)
-    for start, stop in pairwise(runs):
-        waits, fires = graph.dependent_event[start], graph.trigger_event[start]
-        put = is_tagged(fires) if put_types is None else graph.task_type[start] in puts
-        pair = pairs.get((waits, fires, put)) or _Raw(waits, fires, put, len(pairs), start)
-        pairs[waits, fires, put] = pair._replace(tasks=pair.tasks + stop - start, last=stop - 1)
-        pair_of.extend(array("i", [pair.place]) * (stop - start))
+    columns: list[Sequence[int]] = [graph.dependent_event, graph.trigger_event]
+    if puts:
+        columns.append(bytes(map(puts.__contains__, graph.task_type)))
+    runs = runs_of(*columns, first=_FIRST)
+    for run in runs:
+        waits, fires = graph.dependent_event[run.start], graph.trigger_event[run.start]
+        put = is_tagged(fires) if put_types is None else graph.task_type[run.start] in puts
+        pair = pairs.get((waits, fires, put)) or _Raw(waits, fires, put, len(pairs), run.start)
+        pairs[waits, fires, put] = pair._replace(tasks=pair.tasks + len(run), last=run.stop - 1)
+        pair_of.extend(array("i", [pair.place]) * len(run))
     table = graph.events
     launched = range(0)
     if len(table) > _LAUNCH:
@@ -266,97 +238,27 @@ def _part(graph: EventGraph) -> _Part:
     )
 
 
-def _runs(graph: TaskGraph, puts: Collection[int]) -> list[int]:
-    """Where from _FIRST on tasks stop being alike in both events and in being puts; then the end.
-
-    The generator writes an operator's tasks in a row, so that there are few.
-    """
-    alike: list[Sequence[int]] = [graph.dependent_event, graph.trigger_event]
-    if puts:
-        alike.append(bytes(map(puts.__contains__, graph.task_type)))
-    changes = [map(ne, column[_FIRST:], column[_FIRST + 1 :]) for column in alike]
-    changed = reduce(partial(map, or_), changes)
-    return [*range(_FIRST, min(len(graph), _FIRST + 1)), *compress(count(_FIRST + 1), changed), len(graph)]
-
-
-def is_tagged(event_id: int) -> bool:
-    """Whether an event id carries the tag of events that other ranks trigger."""
-    parts = decode(event_id)
-    return parts is not None and parts.tagged
-
-
-def _missing(graph: TaskGraph, rank: int, runs: Sequence[int]) -> Iterator[InvalidReference]:
+def _missing(graph: TaskGraph, rank: int, runs: Sequence[range]) -> Iterator[InvalidReference]:
     """Tasks that wait for nothing without being listed as first tasks, and tasks that trigger nothing.
 
     A list of first tasks that is empty tells nothing. Tasks 0 and 1 are the runtime's own.
     """
     listed = frozenset(graph.first_tasks)
-    columns = {Side.DEPENDENT: graph.dependent_event, Side.TRIGGER: graph.trigger_event}
-    for side, column in columns.items():
-        tasks = [
-            task
-            for start, stop in pairwise(runs)
-            if column[start] == INVALID_EVENT and (listed or side is Side.TRIGGER)
-            for task in range(max(start, _LAUNCHER + 1), stop)
-            if side is Side.TRIGGER or task not in listed
-        ]
+    waits = _nowhere(graph.dependent_event, runs) if listed else ()
+    found = {
+        Side.DEPENDENT: [task for task in waits if task not in listed],
+        Side.TRIGGER: list(_nowhere(graph.trigger_event, runs)),
+    }
+    for side, tasks in found.items():
         if tasks:
             yield InvalidReference(rank, side, INVALID_EVENT, Fault.MISSING, len(tasks), tasks[0], tasks[-1])
 
 
-class _Judge:
-    """Tells what is wrong with the event ids of one rank.
-
-    `sizes` are the lengths of the event tables by rank: of all ranks, or of the one that is alone
-    and knows of the others only that their tables have the length of its own.
-    """
-
-    def __init__(self, part: _Part, sizes: Mapping[int, int], *, together: bool) -> None:
-        self._rank = part.rank
-        self._sizes = sizes
-        self._together = together
-        triggers = [(pair.put, decode(pair.trigger_id)) for pair in part.raw]
-        self._put = {parts.position for put, parts in triggers if put and parts}
-        self._local = {
-            parts.position
-            for put, parts in triggers
-            if not put and parts and self._fault_of_trigger(parts, put=put) is None
-        }
-
-    def owner(self, parts: EventId) -> int:
-        """The rank whose event stands for a faultless id."""
-        return parts.rank if self._together else self._rank
-
-    def fault_of(self, parts: EventId, side: Side, *, put: bool) -> Fault | None:
-        """What is wrong with an id that stands on this side of tasks that put or do not."""
-        if side is Side.TRIGGER:
-            return self._fault_of_trigger(parts, put=put)
-        return self._fault_of_dependent(parts)
-
-    def _fault_of_trigger(self, parts: EventId, *, put: bool) -> Fault | None:
-        if parts.tag not in {0, _TAG}:
-            return Fault.MALFORMED_TAG
-        if put != parts.tagged:
-            return Fault.LOST_TAG if put else Fault.STRAY_TAG
-        if not put:
-            return self._fault_of_own(parts)
-        if parts.rank == self._rank or (self._together and parts.rank not in self._sizes):
-            return Fault.WRONG_RANK
-        return None if parts.position < self._sizes[self.owner(parts)] else Fault.OUT_OF_RANGE
-
-    def _fault_of_dependent(self, parts: EventId) -> Fault | None:
-        if parts.tag not in {0, _TAG}:
-            return Fault.MALFORMED_TAG
-        if parts.tagged and parts.position in self._local - self._put:
-            return Fault.STRAY_TAG
-        if not parts.tagged and parts.position in self._put - self._local:
-            return Fault.LOST_TAG
-        return self._fault_of_own(parts)
-
-    def _fault_of_own(self, parts: EventId) -> Fault | None:
-        if parts.rank != self._rank:
-            return Fault.WRONG_RANK
-        return None if parts.position < self._sizes[self._rank] else Fault.OUT_OF_RANGE
+def _nowhere(column: array[int], runs: Sequence[range]) -> Iterator[int]:
+    """The tasks but 0 and 1 that name no event; in a run all do or none."""
+    for run in runs:
+        if column[run.start] == INVALID_EVENT:
+            yield from (task for task in run if task > _LAUNCHER)
 
 
 def _graph(parts: Sequence[_Part], *, together: bool) -> EventGraph:
@@ -364,7 +266,7 @@ def _graph(parts: Sequence[_Part], *, together: bool) -> EventGraph:
     sizes = {part.rank: len(part.num_triggers) for part in parts}
     starts = dict(zip(sizes, accumulate(sizes.values(), initial=0), strict=False))
     first_pairs = accumulate((len(part.raw) for part in parts), initial=0)
-    resolved = [_resolve(part, _Judge(part, sizes, together=together), starts) for part in parts]
+    resolved = [_resolve(part, _judge(part, sizes, together=together), starts) for part in parts]
     pairs = [pair for found, _ in resolved for pair in found]
     num_triggers = array("i", chain.from_iterable(part.num_triggers for part in parts))
     producers: list[list[int]] = [[] for _ in num_triggers]
@@ -401,8 +303,12 @@ def _graph(parts: Sequence[_Part], *, together: bool) -> EventGraph:
     )
 
 
+def _judge(part: _Part, sizes: Mapping[int, int], *, together: bool) -> Judge:
+    return Judge(part.rank, ((raw.put, raw.trigger_id) for raw in part.raw), sizes, together=together)
+
+
 def _resolve(
-    part: _Part, judge: _Judge, starts: Mapping[int, int]
+    part: _Part, judge: Judge, starts: Mapping[int, int]
 ) -> tuple[list[Pair], list[InvalidReference]]:
     """The pairs of one rank with their events, and what is wrong with their ids."""
     pairs: list[Pair] = []

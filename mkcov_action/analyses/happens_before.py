@@ -8,7 +8,8 @@ from functools import reduce
 from operator import or_
 
 from mkcov_action.analyses.cycles import Link, components, shortest_cycle
-from mkcov_action.analyses.events import EventGraph, Fault, InvalidReference, TaskKey
+from mkcov_action.analyses.event_ids import Fault
+from mkcov_action.analyses.events import EventGraph, InvalidReference, TaskKey
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import TypeVar
+from typing import NamedTuple
 
 from mkcov_action.analyses.families import layer_of
+from mkcov_action.analyses.runs import runs_of
 from mkcov_action.finding import Operator
 from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Rank
@@ -18,8 +18,6 @@ from mkcov_action.task_graph import INVALID_EVENT, TaskGraph
 
 _FIRST = 2  # tasks 0 and 1 are the runtime's own
 _ATTACHED = frozenset({Origin.MODEL, Origin.SHUFFLED})
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +52,38 @@ class Operators:
     operator_of: array[int]
 
 
+_Pair = tuple[int, int]
+"""The ids of a dependent and a trigger event."""
+
+_Key = tuple[int, int, int, int]
+"""Type number, variant, and the tensor lists of inputs and outputs."""
+
+_Tiles = tuple[int, ...]
+"""The operand lists and the metadata of a task: tasks of a key that agree in them are twins."""
+
+
+class _Share(NamedTuple):
+    """Consecutive tasks that belong to one call.
+
+    Tasks are numbered among those of the key that have equal `twins`.
+    """
+
+    key: _Key
+    twins: Hashable
+    tasks: int
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call that is being collected; its pairs in the order of ids."""
+
+    key: _Key
+    index: int
+    first: int
+    tasks: int = 0
+    pairs: dict[_Pair, None] = field(default_factory=dict)
+
+
 def operators_of(rank: Rank) -> Operators:
     """The operators of an audited rank.
 
@@ -62,87 +92,118 @@ def operators_of(rank: Rank) -> Operators:
     Among the tasks of a key with equal operands (offset, dims) and equal metadata the distinct
     (dependent, trigger) pairs are numbered in the order of ids, and the k-th belongs to the key's
     k-th call.
+
+    Done by runs of equal events: their content repeats from layer to layer, and each distinct one
+    is looked at once.
     """
     graph = rank.graph
-    twins, twin_of = _numbered(_likeness(graph))
-    events = graph.dependent_event[_FIRST:], graph.trigger_event[_FIRST:]
-    shares, share_of = _numbered(zip(twin_of, *events, strict=True))  # what twins leave to one call
-    twin_of_share, *events_of_share = zip(*shares, strict=True) if shares else ((), (), ())
-    seen = [count() for _ in twins]
-    place = map(next, map(seen.__getitem__, twin_of_share))
-    keys = _keys(graph, twins)
-    calls, call_of_share = _numbered(zip(map(keys.__getitem__, twin_of_share), place, strict=True))
-    operator_of = array("i", [-1] * min(_FIRST, len(graph)))
-    operator_of.extend(map(call_of_share.__getitem__, share_of))
-    return Operators(
-        tuple(
-            OperatorCall(
-                operator=Operator(rank.type_name(number), variant),
-                type_number=number,
-                inputs=graph.tensor_lists[inputs],
-                outputs=graph.tensor_lists[outputs],
-                first=first,
-                tasks=tasks,
-                layer=layer,
-                dependent_events=dependent,
-                trigger_events=trigger,
+    contents = _Contents(graph)
+    numbers: defaultdict[tuple[_Key, Hashable], dict[_Pair, int]] = defaultdict(dict)
+    calls: dict[tuple[_Key, int], _Call] = {}
+    operator_of = array("i", [-1]) * min(_FIRST, len(graph))
+    for run in contents.runs:
+        pair = graph.dependent_event[run.start], graph.trigger_event[run.start]
+        for key, twins, tasks in contents.of(run):
+            seen = numbers[key, twins]
+            number = seen.setdefault(pair, len(seen))
+            call = calls.get((key, number))
+            if call is None:
+                call = calls[key, number] = _Call(key, len(calls), len(operator_of))
+            call.tasks += tasks
+            call.pairs[pair] = None
+            operator_of.extend(array("i", [call.index]) * tasks)
+    layers = _layers(rank, calls.values())
+    described = (_described(rank, call, layer) for call, layer in zip(calls.values(), layers, strict=True))
+    return Operators(tuple(described), operator_of)
+
+
+class _Contents:
+    """What runs of tasks with equal events hold. Each distinct content is split into shares once."""
+
+    def __init__(self, graph: TaskGraph) -> None:
+        tiles = _tiles(graph)
+        operands = [graph.inputs, graph.outputs]
+        if tiles is not None:
+            operands = [array("I", map(tiles.__getitem__, column)) for column in operands]
+        self._graph = graph
+        self._columns = [graph.task_type, graph.variant_id, *operands, *graph.metadata.values()]
+        self.runs = runs_of(graph.dependent_event, graph.trigger_event, first=_FIRST)
+        models: dict[tuple[bytes, ...], range] = {}
+        self._model_of = {
+            run: models.setdefault(
+                tuple([column[run.start : run.stop].tobytes() for column in self._columns]), run
             )
-            for ((number, variant, inputs, outputs), _), first, tasks, layer, dependent, trigger in zip(
-                calls,
-                _first_places(operator_of, len(calls)),
-                _sizes(operator_of, len(calls)),
-                _layers(rank, [key for key, _ in calls]),
-                *(_gathered(call_of_share, event_ids, len(calls)) for event_ids in events_of_share),
-                strict=True,
-            )
-        ),
-        operator_of,
-    )
+            for run in self.runs
+        }
+        self._shares = dict(self._split(models.values()))
+
+    def of(self, run: range) -> Sequence[_Share]:
+        """The tasks of a run by the call that they belong to."""
+        return self._shares[self._model_of[run]]
+
+    def _split(self, runs: Iterable[range]) -> Iterator[tuple[range, Sequence[_Share]]]:
+        pieces = {run: self._pieces(run) for run in runs}
+        sets: defaultdict[_Key, set[frozenset[_Tiles]]] = defaultdict(set)
+        for found in pieces.values():
+            for key, tiles in found.items():
+                sets[key].add(tiles)
+        mixed = {key for key, tiles in sets.items() if sum(map(len, tiles)) > len(frozenset().union(*tiles))}
+        for run, found in pieces.items():
+            if len(found) == 1 and mixed.isdisjoint(found):
+                # All twins of each task come in runs like this one: these tasks are numbered as one.
+                ((key, tiles),) = found.items()
+                yield run, (_Share(key, tiles, len(run)),)
+            else:
+                yield (
+                    run,
+                    [
+                        _Share(key, tiles if key in mixed else found[key], 1)
+                        for key, tiles in zip(self._keys(run), self._tiles(run), strict=True)
+                    ],
+                )
+
+    def _pieces(self, run: range) -> dict[_Key, frozenset[_Tiles]]:
+        """For each key in a run what its tasks share with their twins."""
+        keys = list(self._keys(run))
+        if len(set(keys)) == 1:
+            return {keys[0]: frozenset(self._tiles(run))}
+        pieces: defaultdict[_Key, set[_Tiles]] = defaultdict(set)
+        for key, tiles in zip(keys, self._tiles(run), strict=True):
+            pieces[key].add(tiles)
+        return {key: frozenset(tiles) for key, tiles in pieces.items()}
+
+    def _keys(self, run: range) -> Iterator[_Key]:
+        names = self._graph.tensor_list_of.__getitem__
+        number, variant, inputs, outputs, *_ = self._slices(run)
+        return zip(number, variant, map(names, inputs), map(names, outputs), strict=True)
+
+    def _tiles(self, run: range) -> Iterator[_Tiles]:
+        _, _, *tiles = self._slices(run)
+        return zip(*tiles, strict=True)
+
+    def _slices(self, run: range) -> list[array[int]]:
+        return [column[run.start : run.stop] for column in self._columns]
 
 
-def _numbered(items: Iterable[_T]) -> tuple[list[_T], array[int]]:
-    """The distinct items in the order in which they first come, and for each item its place there."""
-    numbers: defaultdict[_T, int] = defaultdict(count().__next__)
-    places = array("i", map(numbers.__getitem__, items))
-    return list(numbers), places
+def _tiles(graph: TaskGraph) -> Sequence[int] | None:
+    """For each operand list the first that agrees with it in tensors, offsets and dims.
 
-
-def _likeness(graph: TaskGraph) -> Iterator[tuple[int, ...]]:
-    """Of each task what its twins share: type, variant, tiles of inputs and outputs, metadata."""
-    tiles = _tiles(graph)
-    return zip(
-        graph.task_type[_FIRST:],
-        graph.variant_id[_FIRST:],
-        map(tiles.__getitem__, graph.inputs[_FIRST:]),
-        map(tiles.__getitem__, graph.outputs[_FIRST:]),
-        *(column[_FIRST:] for column in graph.metadata.values()),
-        strict=True,
-    )
-
-
-def _tiles(graph: TaskGraph) -> Sequence[int]:
-    """For each operand list the first one that agrees with it in tensors, offsets and dims."""
-    distinct, tile_of = _numbered(map(itemgetter(0, 1, 3), graph.operands))
-    lists: Iterable[tuple[int, ...]] = graph.operand_lists
-    if len(distinct) < len(graph.operands):
-        lists = (tuple(map(tile_of.__getitem__, operands)) for operands in lists)
-    first: dict[tuple[int, ...], int] = {}
-    return [first.setdefault(operands, index) for index, operands in enumerate(lists)]
-
-
-_Key = tuple[int, int, int, int]
-"""Type number, variant, and the tensor lists of inputs and outputs."""
-
-
-def _keys(graph: TaskGraph, twins: Iterable[tuple[int, ...]]) -> list[_Key]:
-    """The key of the operators that twins belong to."""
-    names = graph.tensor_list_of
-    return [
-        (number, variant, names[inputs], names[outputs]) for number, variant, inputs, outputs, *_ in twins
+    None if no two lists do: it is the list itself.
+    """
+    first_tile: dict[tuple[object, ...], int] = {}
+    tiles = [
+        first_tile.setdefault(tile, index)
+        for index, tile in enumerate(map(itemgetter(0, 1, 3), graph.operands))
     ]
+    lists: Iterable[tuple[int, ...]] = graph.operand_lists
+    if len(first_tile) < len(tiles):
+        lists = (tuple(map(tiles.__getitem__, operands)) for operands in lists)
+    first_list: dict[tuple[int, ...], int] = {}
+    found = [first_list.setdefault(operands, index) for index, operands in enumerate(lists)]
+    return found if len(first_list) < len(found) else None
 
 
-def _layers(rank: Rank, keys: Iterable[_Key]) -> Iterator[int | None]:
+def _layers(rank: Rank, calls: Iterable[_Call]) -> Iterator[int | None]:
     """The layer of each call: its own, else that of the call before it."""
     lists = rank.graph.tensor_lists
     numbers = {
@@ -151,31 +212,30 @@ def _layers(rank: Rank, keys: Iterable[_Key]) -> Iterator[int | None]:
         if declaration.origin in _ATTACHED
     }
     layer = None
-    for _, _, inputs, outputs in keys:
-        own = Counter(
-            number for name in (*lists[inputs], *lists[outputs]) if (number := numbers.get(name)) is not None
-        )
-        if own:  # a tensor of another layer may have strayed in: most of them tell
-            ((layer, _),) = own.most_common(1)
+    for call in calls:
+        _, _, inputs, outputs = call.key
+        found = Counter(numbers.get(name) for name in (*lists[inputs], *lists[outputs]))
+        del found[None]
+        if found:  # a tensor of another layer may have strayed in: the majority tells
+            ((layer, _),) = found.most_common(1)
         yield layer
 
 
-def _first_places(operator_of: array[int], calls: int) -> list[int]:
-    """Where each call first stands."""
-    first = dict(zip(reversed(operator_of), range(len(operator_of) - 1, -1, -1), strict=True))
-    return [first[call] for call in range(calls)]
+def _described(rank: Rank, call: _Call, layer: int | None) -> OperatorCall:
+    number, variant, inputs, outputs = call.key
+    dependent, trigger = zip(*call.pairs, strict=True)
+    return OperatorCall(
+        operator=Operator(rank.type_name(number), variant),
+        type_number=number,
+        inputs=rank.graph.tensor_lists[inputs],
+        outputs=rank.graph.tensor_lists[outputs],
+        first=call.first,
+        tasks=call.tasks,
+        layer=layer,
+        dependent_events=_without_none(dependent),
+        trigger_events=_without_none(trigger),
+    )
 
 
-def _sizes(operator_of: array[int], calls: int) -> list[int]:
-    """How many tasks each call has."""
-    tasks = Counter(operator_of)
-    return [tasks[call] for call in range(calls)]
-
-
-def _gathered(call_of: Iterable[int], event_ids: Iterable[int], calls: int) -> list[tuple[int, ...]]:
-    """The distinct events of each call, in order."""
-    found: list[list[int]] = [[] for _ in range(calls)]
-    for call, event in dict.fromkeys(zip(call_of, event_ids, strict=True)):
-        if event != INVALID_EVENT:
-            found[call].append(event)
-    return list(map(tuple, found))
+def _without_none(event_ids: Iterable[int]) -> tuple[int, ...]:
+    return tuple(event for event in dict.fromkeys(event_ids) if event != INVALID_EVENT)

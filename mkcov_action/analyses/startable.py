@@ -228,8 +228,9 @@ class _Blame:
             ):
                 self._of[event] |= self._bit((CauseKind.STARVED, self._events.place(event)[0], event))
         for unit in self._waiting:
+            blocking = self._blocking(unit)
             if unit.trigger in self._of:
-                self._of[unit.trigger] |= self._blocking(unit)
+                self._of[unit.trigger] |= blocking
         self._spread()
         counts: Counter[int] = Counter()
         for unit in self._waiting:
