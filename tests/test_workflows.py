@@ -7,7 +7,6 @@ import subprocess
 import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -184,17 +183,13 @@ def test_the_page_follows_action_yml_and_the_pins() -> None:
     assert docs.repin(old + other, new) == new + other
 
 
-def test_a_step_is_replaced_under_its_name_and_condition() -> None:
-    text = with_steps(
-        OFFERED["after-codegen"], {CODEGEN: {"run": "cp -r demo gen"}, UPLOAD: {"run": "test -s mkcov.sarif"}}
-    )
-    workflow: dict[str, Any] = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes strings only
-    assert set(workflow["on"]) == {"push", "pull_request"}
-    codegen, upload = (
-        next(step for step in steps(workflow) if step.get("name") == name) for name in (CODEGEN, UPLOAD)
-    )
-    assert codegen == {"name": CODEGEN, "run": "cp -r demo gen"}
-    assert upload["run"] == "test -s mkcov.sarif"
-    assert "!cancelled()" in upload["if"]
+def test_a_step_is_replaced_under_its_name_and_condition(tmp_path: Path) -> None:
+    offered = OFFERED["after-codegen"]
+    text = with_steps(offered, {CODEGEN: {"run": "cp -r demo gen"}, UPLOAD: {"run": "test -s mkcov.sarif"}})
+    assert not schema("github-workflows", *written(tmp_path, {"replaced": text}, "./"))
+    named = {step["name"]: step for step in steps(yaml.safe_load(text)) if "name" in step}
+    assert named[CODEGEN] == {"name": CODEGEN, "run": "cp -r demo gen"}
+    assert named[UPLOAD]["run"] == "test -s mkcov.sarif"
+    assert "!cancelled()" in named[UPLOAD]["if"]
     with pytest.raises(AssertionError, match="no such step: gone"):
-        with_steps(OFFERED["after-codegen"], {"gone": {}})
+        with_steps(offered, {"gone": {}})

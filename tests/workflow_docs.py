@@ -39,7 +39,8 @@ def with_steps(text: str, replaced: Mapping[str, Mapping[str, Any]]) -> str:
 
     Every name must be there: a step that was renamed must not be run as it is.
     """
-    workflow = yaml.load(text, yaml.BaseLoader)  # noqa: S506 - makes strings only, and `on` no boolean
+    # YAML 1.1 takes the key `on` for a boolean.
+    workflow = {"on" if key is True else key: value for key, value in yaml.safe_load(text).items()}
     missing = set(replaced)
     for step in steps(workflow):
         name = step.get("name", "")
