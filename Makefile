@@ -44,12 +44,14 @@ test: $(VENV)/.installed-dev  ## run all tests
 	@mkdir -p build
 	@$(PY) -m pytest --basetemp build/pytest $(PYTEST_ARGS) </dev/null
 
-check: $(VENV)/.installed-dev  ## lint, format, types, layers, generated docs
+check: $(VENV)/.installed-dev  ## lint, format, types, layers, workflows, generated docs
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
+	$(BIN)/zizmor --offline --quiet --no-progress --persona pedantic .github action.yml
+	$(BIN)/actionlint -shellcheck= -pyflakes=
 	$(PY) -m tools.docs --check
 
 format: $(VENV)/.installed-dev  ## format and apply the linter's safe fixes
