@@ -10,7 +10,6 @@ import re
 from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import reduce
@@ -125,8 +124,13 @@ def _units(events: EventGraph, rank: int) -> Iterator[_Unit]:
     """The pairs of a rank, split where event 1 launches only some of their tasks."""
     launch, launched, pair_of = events.launch(rank), events.launched[rank], events.pair_of[rank]
     start, stop = (launched.start, launched.stop) if launched else (len(pair_of), len(pair_of))
-    outside = Counter(pair_of[_LAUNCHER + 1 : start]) + Counter(pair_of[stop:])
-    for index, pair in enumerate(events.pairs_of(rank)):
+    left_out = [*range(_LAUNCHER + 1, min(start, len(pair_of))), *range(stop, len(pair_of))]
+    outside = Counter(map(pair_of.__getitem__, left_out))
+    first_outside = _firsts(pair_of, left_out)
+    pairs = events.pairs_of(rank)
+    split = left_out or (pairs and pairs[0].tasks > 1)  # the first pair is the one of task 1
+    first_inside = _firsts(pair_of, launched) if split else {}
+    for index, pair in enumerate(pairs):
         waits = (pair.dependent,) if pair.dependent >= 0 else ()
         blocked_by: tuple[_Reason, ...] = ()
         if pair.dependent == UNRESOLVED:
@@ -135,22 +139,19 @@ def _units(events: EventGraph, rank: int) -> Iterator[_Unit]:
         if runs_first:
             yield _Unit(rank, index, _LAUNCHER, 1, waits, pair.trigger, blocked_by)
         if outside[index]:
-            first = _first(pair_of, index, (_LAUNCHER + 1, start), (stop, len(pair_of)))
+            first = first_outside[index]
             reason = CauseKind.UNLAUNCHED, rank, NO_EVENT
             yield _Unit(rank, index, first, outside[index], waits, pair.trigger, (*blocked_by, reason))
         inside = pair.tasks - runs_first - outside[index]
         if inside:
-            first = _first(pair_of, index, (start, stop)) if inside < pair.tasks else pair.first
+            first = first_inside[index] if inside < pair.tasks else pair.first
             yield _Unit(rank, index, first, inside, (*waits, launch), pair.trigger, blocked_by)
 
 
-def _first(pair_of: array[int], index: int, *spans: tuple[int, int]) -> int:
-    """The first task of a pair within some spans, in which it has one."""
-    for start, stop in spans:
-        if start < stop:
-            with suppress(ValueError):
-                return pair_of.index(index, start, stop)
-    raise AssertionError(index)
+def _firsts(pair_of: array[int], tasks: Sequence[int]) -> dict[int, int]:
+    """The first of some tasks, which are in order, that each pair has."""
+    backwards = tasks[::-1]
+    return dict(zip(map(pair_of.__getitem__, backwards), backwards, strict=True))
 
 
 def _run(units: Sequence[_Unit], needs: Sequence[int]) -> tuple[list[bool], list[bool]]:
