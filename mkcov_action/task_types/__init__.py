@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from mkcov_action.cpp_text import integer, without_comments
@@ -26,6 +27,7 @@ __all__ = [
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",
     "WORKER_LOOP",
+    "Absences",
     "Extent",
     "OptionalUse",
     "Slot",
@@ -86,22 +88,33 @@ def _numbered(names: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield int(digits), name
 
 
-def absences(names: Mapping[int, str], slot_counts: SlotCounts, dispatched: Sequence[str]) -> dict[int, bool]:
+@dataclass(frozen=True, slots=True)
+class Absences:
     """The task type numbers whose name no branch of the dispatcher has.
 
-    True where no branch can be theirs: branches stand in the order of the numbers, and at their place
-    stands none, or only such as want other slots. False where a branch that no number took stands
-    there: its name may be another one for the same type.
+    Branches stand in the order of the numbers. So for the `certain` ones no branch can be meant: at
+    their place stands none, or only such as want other slots. The others come with the names that
+    stand at their place and that no number took: each may be another name for one of these types.
     """
+
+    certain: frozenset[int]
+    doubtful: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
+
+
+def absences(names: Mapping[int, str], slot_counts: SlotCounts, dispatched: Sequence[str]) -> Absences:
+    """Which of the named numbers have no branch, as far as the order of the branches tells."""
     taken = set(names.values())
     naming = _Naming(slot_counts, dispatched, {})
-    absent: dict[int, bool] = {}
+    certain: set[int] = set()
+    doubtful = []
     for numbers, between in naming.gaps(naming.anchors(names)):
         free = [name for name in between if name not in taken]
-        for number in numbers:
-            if names[number] not in dispatched:
-                absent[number] = not any(naming.fits(number, name) for name in free)
-    return absent
+        absent = [number for number in numbers if names[number] not in dispatched]
+        unclear = [number for number in absent if any(naming.fits(number, name) for name in free)]
+        certain.update(set(absent).difference(unclear))
+        if unclear:
+            doubtful.append((tuple(unclear), tuple(free)))
+    return Absences(frozenset(certain), tuple(doubtful))
 
 
 class _Naming:
