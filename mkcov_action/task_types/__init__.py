@@ -54,7 +54,7 @@ def is_runtime_tensor(name: str) -> bool:
     return _RUNTIME_TENSOR.fullmatch(name) is not None
 
 
-WORKER_TYPES: Mapping[int, str] = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}
+WORKER_TYPES: dict[int, str] = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}
 """The types that the worker's own loop handles, in all versions (persistent_kernel.cuh, execute_worker)."""
 
 WORKER_LOOP = frozenset(WORKER_TYPES.values())
