@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from mkcov_action.rules._context import prepared
 from mkcov_action.rules._rule import Context, Rule, Stage
+from mkcov_action.rules.asymmetric_buffer import asymmetric_buffer
 from mkcov_action.rules.dead_scratch import dead_scratch
 from mkcov_action.rules.dependency_cycle import dependency_cycle
 from mkcov_action.rules.identical_tasks import identical_tasks
 from mkcov_action.rules.ignored_slot import ignored_slot
 from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
 from mkcov_action.rules.inconsistent_metadata import inconsistent_metadata
+from mkcov_action.rules.inconsistent_type import inconsistent_type
 from mkcov_action.rules.invalid_event import invalid_event
 from mkcov_action.rules.malformed_json import malformed_json
 from mkcov_action.rules.malformed_skeleton import malformed_skeleton
@@ -17,10 +19,13 @@ from mkcov_action.rules.mislabelled_rank import mislabelled_rank
 from mkcov_action.rules.missing_artifact import missing_artifact
 from mkcov_action.rules.missing_dispatch import missing_dispatch
 from mkcov_action.rules.missing_wiring import missing_wiring
+from mkcov_action.rules.multiplied_residual import multiplied_residual
 from mkcov_action.rules.null_slot import null_slot
 from mkcov_action.rules.partial_wiring import partial_wiring
 from mkcov_action.rules.position_blind_attention import position_blind_attention
 from mkcov_action.rules.producer_after_consumer import producer_after_consumer
+from mkcov_action.rules.rank_divergence import rank_divergence
+from mkcov_action.rules.remote_trigger_mismatch import remote_trigger_mismatch
 from mkcov_action.rules.schema_violation import schema_violation
 from mkcov_action.rules.slot_out_of_range import slot_out_of_range
 from mkcov_action.rules.trigger_count_mismatch import trigger_count_mismatch
@@ -30,9 +35,11 @@ from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
 from mkcov_action.rules.uninitialised_read import uninitialised_read
 from mkcov_action.rules.unknown_key import unknown_key
+from mkcov_action.rules.unordered_team import unordered_team
 from mkcov_action.rules.unreachable_task import unreachable_task
 from mkcov_action.rules.unreadable_artifact import unreadable_artifact
 from mkcov_action.rules.unrecognised_kernel import unrecognised_kernel
+from mkcov_action.rules.unreduced_partial import unreduced_partial
 from mkcov_action.rules.unused_variant import unused_variant
 from mkcov_action.rules.vacuous_critical import vacuous_critical
 from mkcov_action.rules.write_only_tensor import write_only_tensor
@@ -70,6 +77,13 @@ RULES: tuple[Rule, ...] = (
     producer_after_consumer,
     unawaited_task,
     malformed_skeleton,
+    inconsistent_type,
+    rank_divergence,
+    remote_trigger_mismatch,
+    asymmetric_buffer,
+    unordered_team,
+    unreduced_partial,
+    multiplied_residual,
 )
 
 __all__ = ["RULES", "Context", "Rule", "Stage", "prepared"]

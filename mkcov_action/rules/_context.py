@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from mkcov_action.analyses.consumption import Consumption, consumption_of
-from mkcov_action.analyses.events import EventGraph, events_of, is_tagged
+from mkcov_action.analyses.events import EventGraph, events_of, is_tagged, joined
 from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
 from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
 from mkcov_action.analyses.operators import Operators, operators_of
@@ -61,6 +61,10 @@ class Context:
         return self._once(
             ("events", rank.number), lambda: events_of(rank.graph, rank.number, put_types=_put_types(rank))
         )
+
+    def all_events(self) -> EventGraph:
+        """The events of all audited ranks, where a put triggers the event of the rank that it targets."""
+        return self._once(("events of all", -1), lambda: joined([self.events(rank) for rank in self.ranks]))
 
     def startable(self, rank: Rank) -> Startable:
         """What can start in an audited rank by itself, its trigger counts as they are."""

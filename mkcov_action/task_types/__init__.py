@@ -10,7 +10,10 @@ from itertools import pairwise
 
 from mkcov_action.cpp_text import integer, without_comments
 from mkcov_action.task_types.roles import (
+    ALL_REDUCES,
     DATA_TYPE_BYTES,
+    DATA_TYPE_NAMES,
+    INITIALISERS,
     PUTS,
     TASK_TYPE_NUMBERS,
     TASK_TYPES,
@@ -22,7 +25,10 @@ from mkcov_action.task_types.roles import (
 )
 
 __all__ = [
+    "ALL_REDUCES",
     "DATA_TYPE_BYTES",
+    "DATA_TYPE_NAMES",
+    "INITIALISERS",
     "PUTS",
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",

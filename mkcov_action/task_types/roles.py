@@ -215,6 +215,18 @@ PUTS = frozenset(
 )
 """The types whose tasks write into another rank's memory and signal an event there."""
 
+ALL_REDUCES = frozenset({"TASK_NVSHMEM_TILE_ALLREDUCE"})
+"""The types whose tasks sum a tile over the ranks of a team; all of them read each other's input."""
+
+INITIALISERS = frozenset({"TASK_TENSOR_INIT"})
+"""The types that clear a buffer for those that add into it."""
+
+DATA_TYPE_NAMES: Mapping[int, str] = {
+    930: "fp8", 935: "int8", 936: "uint8", 940: "fp16", 941: "bf16", 945: "int16", 946: "uint16",
+    950: "fp32", 955: "int32", 956: "uint32", 960: "fp64", 965: "int64", 966: "uint64",
+}  # fmt: skip
+"""The names of the data types (mirage include/mirage/type.h); others go by their number."""
+
 DATA_TYPE_BYTES: Mapping[int, int] = (
     dict.fromkeys((930, 935, 936), 1)  # fp8 e4m3, int8, uint8
     | dict.fromkeys((940, 941, 945, 946), 2)  # fp16, bf16, int16, uint16
