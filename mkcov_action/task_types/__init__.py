@@ -10,6 +10,7 @@ from itertools import pairwise
 from mkcov_action.cpp_text import integer, without_comments
 from mkcov_action.task_types.roles import (
     DATA_TYPE_BYTES,
+    DATA_TYPE_NAMES,
     PUTS,
     TASK_TYPE_NUMBERS,
     TASK_TYPES,
@@ -22,6 +23,7 @@ from mkcov_action.task_types.roles import (
 
 __all__ = [
     "DATA_TYPE_BYTES",
+    "DATA_TYPE_NAMES",
     "PUTS",
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",

@@ -222,3 +222,24 @@ DATA_TYPE_BYTES: Mapping[int, int] = (
     | dict.fromkeys((960, 965, 966), 8)  # fp64, int64, uint64
 )
 """The bytes of one element by `data_type` (mirage src/base/data_type.cc, get_datatype_size); others have none."""
+
+DATA_TYPE_NAMES: Mapping[int, str] = {
+    920: "float4",
+    925: "int4",
+    926: "uint4",
+    930: "float8_e4m3",
+    935: "int8",
+    936: "uint8",
+    940: "float16",
+    941: "bfloat16",
+    945: "int16",
+    946: "uint16",
+    950: "float32",
+    955: "int32",
+    956: "uint32",
+    960: "float64",
+    965: "int64",
+    966: "uint64",
+    999: "none",
+}
+"""The names of `data_type` (mirage include/mirage/type.h, DataType)."""
