@@ -19,17 +19,17 @@ def data_type_name(number: int) -> str:
 
 
 def slots_of(sight: Sight, task: int, operator: Operator) -> Iterator[SlotView]:
-    """A task's slots, inputs first; then those that its body names and it does not have."""
+    """A task's slots, inputs first; on each side then those that its body names and it does not have."""
     graph = sight.graph
+    branch = branch_of(sight.rank, operator)
+    named_by_body = {Side.INPUT: branch and branch.inputs, Side.OUTPUT: branch and branch.outputs}
     lists = {Side.INPUT: graph.inputs[task], Side.OUTPUT: graph.outputs[task]}
     for side, which in lists.items():
         for index, place in enumerate(graph.operand_lists[which]):
             yield _present(sight, SlotKey(operator, side, index), graph.operands[place])
-    branch = branch_of(sight.rank, operator)
-    named = {Side.INPUT: branch.inputs, Side.OUTPUT: branch.outputs} if branch else {}
-    for side, slots in named.items():
-        has = len(graph.operand_lists[lists[side]])
-        yield from (_absent(SlotKey(operator, side, index)) for index in sorted(slots or ()) if index >= has)
+        has = len(graph.operand_lists[which])
+        named = named_by_body[side]
+        yield from (_absent(SlotKey(operator, side, index)) for index in sorted(named or ()) if index >= has)
 
 
 def _present(sight: Sight, slot: SlotKey, tile: Operand) -> SlotView:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from mkcov_action.analyses.dispatch import Dispatch
 from mkcov_action.finding import ranges
 from mkcov_action.neighbourhood.folds import folded, likeness_of_call
 from mkcov_action.neighbourhood.model import LayerView, OperatorView, SlotUseView, WiredCall
@@ -15,6 +16,7 @@ from mkcov_action.reporters.show_words import (
     code_of,
     fate_of,
     operator_of,
+    state_of,
     table,
     tasks_of,
     titles,
@@ -48,7 +50,8 @@ def operator_row(view: OperatorView) -> list[Cell]:
     layers = sorted({row.call.layer for row in view.calls if row.call.layer is not None})
     where = f"layer{'' if len(layers) == 1 else 's'} {ranges(layers)}" if layers else ""
     calls, tasks = count(len(view.calls), "call"), count(view.tasks, "task")
-    return [operator_of(view), calls, tasks, where, fate_of(view.tasks, view.never_run)]
+    code = Segment("no code", "error") if view.dispatch is Dispatch.MISSING else Segment("")
+    return [operator_of(view), calls, tasks, where, fate_of(view.tasks, view.never_run), code]
 
 
 def layer_lines(view: LayerView, *, everything: bool) -> Iterator[Line]:
@@ -94,7 +97,7 @@ def _call_row(row: WiredCall) -> list[Cell]:
         tasks_of(row.call),
         wiring_of(row.call),
         tensors,
-        fate_of(row.call.tasks, row.call.never_run),
+        state_of(row.call),
     ]
 
 

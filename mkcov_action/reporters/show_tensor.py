@@ -13,9 +13,9 @@ from mkcov_action.reporters.show_words import (
     MOST_ROWS,
     Cell,
     by_layer,
-    fate_of,
     operator_of,
     place_of,
+    state_of,
     tasks_of,
     titles,
     wiring_of,
@@ -32,7 +32,8 @@ _HEAD = titles("tasks", "access", "slot", "operator", "waits for -> triggers", "
 def tensor_lines(view: TensorView, *, everything: bool, end: int) -> Iterator[Line]:
     """A tensor by itself; `end` is the event that ends the iteration."""
     yield line(Segment(f"tensor {name(view.name)}", "strong"), f": {_declaration(view)}")
-    yield line(_figures(view), _verdict(view))
+    verdict = _verdict(view)
+    yield line(_figures(view), "; " if verdict.text else "", verdict)
     if not view.accesses:
         return
     alike = id if everything else likeness_of_access
@@ -82,11 +83,11 @@ def _calls(view: TensorView, what: str) -> int:
 
 def _verdict(view: TensorView) -> Segment:
     if not view.accesses:
-        return Segment("; no task names it", "warning")
+        return Segment("no task names it", "warning")
     if not view.read:
-        return Segment("; no task reads it", "warning")
+        return Segment("no task reads it", "warning")
     if not view.written and view.origin in {Origin.SCRATCH, Origin.SYMMETRIC}:
-        return Segment("; no task is known to write it", "warning")
+        return Segment("no task is known to write it", "warning")
     return Segment("")
 
 
@@ -100,7 +101,7 @@ def _row(row: TensorAccess, size_known: int | None) -> list[Cell]:
         operator_of(row.call),
         wiring_of(row.call),
         _bytes(row, size_known),
-        fate_of(row.call.tasks, row.call.never_run),
+        state_of(row.call),
     ]
 
 

@@ -23,6 +23,7 @@ MOST_ROWS = 40
 
 _CYCLE = 6
 _EVENTS = 6
+_BROKEN = 2
 
 Cell = str | Segment
 
@@ -63,10 +64,20 @@ def wiring_of(call: Call) -> str:
 
 
 def _events(refs: Sequence[EventRef]) -> str:
-    own = sorted({ref.event for ref in refs if ref.event is not None and ref.fires is not None})
-    said = [ranges(own)] if own else []
-    said += [event_name(ref) for ref in refs if ref.event is None or ref.fires is None]
-    return some(said, _EVENTS) if said else "-"
+    named: dict[str, list[int]] = {}  # what stands behind a position -> the positions
+    broken = []
+    for ref in refs:
+        if ref.event is None or ref.fault is not None:
+            broken.append(event_name(ref))
+        else:
+            owner = "" if ref.fires is not None else f" of rank {ref.rank}"
+            named.setdefault(owner, []).append(ref.event)
+    said = [f"{_few(ranges(events))}{owner}" for owner, events in named.items()]
+    return ", ".join([*said, some(broken, _BROKEN)] if broken else said) or "-"
+
+
+def _few(spelled: str) -> str:
+    return some(spelled.split(", "), _EVENTS)
 
 
 def event_name(ref: EventRef) -> str:
@@ -90,6 +101,14 @@ def fate_of(tasks: int, never_run: int) -> Segment:
     if never_run == tasks:
         return Segment("never runs" if tasks == 1 else "never run", "error")
     return Segment(f"{never_run:,} of {tasks:,} never run", "error")
+
+
+def state_of(call: Call) -> Segment:
+    """What is wrong with a call's tasks: they never run, or run no code."""
+    fate = fate_of(call.tasks, call.never_run)
+    if call.dispatch is not Dispatch.MISSING:
+        return fate
+    return Segment("no code" if not fate.text else f"no code, {fate.text}", "error")
 
 
 def code_of(dispatch: Dispatch, branch: Line | None) -> Segment:
@@ -126,8 +145,7 @@ def share_row(share: Share) -> list[Cell]:
         if share.tasks == call.tasks
         else f"{share.tasks:,} of {count(call.tasks, 'task')}"
     )
-    fate = fate_of(call.tasks, call.never_run)
-    return [tasks_of(call), f"{operator_of(call)}{layer_of(call)}", part, fate]
+    return [tasks_of(call), f"{operator_of(call)}{layer_of(call)}", part, state_of(call)]
 
 
 def reasons_of(reasons: Sequence[Reason]) -> str:
@@ -146,7 +164,7 @@ def _reason(reason: Reason) -> str:
             tasks = " -> ".join(map(str, (*reason.cycle[:_CYCLE], *([] if more else reason.cycle[:1]))))
             return f"the cycle of tasks {tasks}{more}"
         case CauseKind.UNLAUNCHED:
-            return "the launch, as event 1 leaves out tasks"
+            return "event 1, which does not launch all tasks"
     return f"the event id {reason.id}, which names no event"
 
 
