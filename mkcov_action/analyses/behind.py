@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 
 from mkcov_action.analyses.events import NO_EVENT, UNRESOLVED, EventGraph, Pair, TaskKey
 from mkcov_action.analyses.startable import Cause, CauseKind, Startable
@@ -26,23 +28,22 @@ class Behind:
 
     def of_task(self, task: TaskKey) -> tuple[Cause, ...]:
         """All causes that a task is behind; none if it runs."""
+        rank, number = task
         pair = self._events.pair(task)
-        launched = task[1] == _LAUNCHER or task[1] in self._events.launched[task[0]]
-        return self._walk(pair, unlaunched=not launched)
+        launched = number in self._events.launched[rank]
+        left_out = number != _LAUNCHER and not launched
+        waits = self._awaited(pair, launched=number != _LAUNCHER and launched)
+        return self._sorted([*self._direct(pair, left_out=left_out), *self._causes(waits)])
 
     def of_event(self, event: int) -> tuple[Cause, ...]:
         """All causes that keep an event from firing; none if it fires."""
         return self._sorted(self._causes([event]))
 
-    def _walk(self, pair: Pair, *, unlaunched: bool) -> tuple[Cause, ...]:
-        direct = list(self._direct(pair, unlaunched=unlaunched))
-        return self._sorted([*direct, *self._causes(list(self._awaited(pair)))])
-
     def _sorted(self, causes: list[Cause]) -> tuple[Cause, ...]:
         found = set(causes)
         return tuple(cause for cause in self._startable.causes if cause in found)
 
-    def _causes(self, events: list[int]) -> list[Cause]:
+    def _causes(self, events: Iterable[int]) -> list[Cause]:
         """The causes at these events and at all those that they wait for in turn."""
         reached = [event for event in events if not self._startable.fires[event]]
         seen = set(reached)
@@ -51,31 +52,50 @@ class Behind:
             causes += self._of_event.get(event, [])
             for index in self._events.producers[event]:
                 pair = self._events.pairs[index]
-                causes += self._direct(pair, unlaunched=self._has_unlaunched(pair))
-                more = [awaited for awaited in self._awaited(pair) if awaited not in seen]
-                more = [awaited for awaited in more if not self._startable.fires[awaited]]
-                seen.update(more)
-                reached += more
+                causes += self._direct(pair, left_out=index in self._left_out)
+                for awaited in self._awaited(pair, launched=index in self._launched):
+                    if awaited not in seen and not self._startable.fires[awaited]:
+                        seen.add(awaited)
+                        reached.append(awaited)
         return causes
 
-    def _awaited(self, pair: Pair) -> Iterator[int]:
-        """What the tasks of a pair wait for: their event and, but for task 1, their launch."""
+    def _awaited(self, pair: Pair, *, launched: bool) -> Iterator[int]:
+        """What tasks of a pair wait for: their event and, if event 1 launches them, that."""
         if pair.dependent not in {NO_EVENT, UNRESOLVED}:
             yield pair.dependent
-        launch = self._events.launch(pair.rank)
-        if pair.last != _LAUNCHER and launch != UNRESOLVED:
-            yield launch
+        if launched:
+            yield self._events.launch(pair.rank)
 
-    def _direct(self, pair: Pair, *, unlaunched: bool) -> Iterator[Cause]:
+    def _direct(self, pair: Pair, *, left_out: bool) -> Iterator[Cause]:
         """The causes that lie in the pair itself."""
         keys: list[tuple[CauseKind, int, int | None]] = []
         if pair.dependent == UNRESOLVED:
             keys.append((CauseKind.INVALID, pair.rank, pair.dependent_id))
-        if unlaunched:
+        if left_out:
             keys.append((CauseKind.UNLAUNCHED, pair.rank, None))
         yield from (self._of_pair[key] for key in keys if key in self._of_pair)
 
-    def _has_unlaunched(self, pair: Pair) -> bool:
-        launched = self._events.launched[pair.rank]
-        first = _LAUNCHER + 1 if pair.first == _LAUNCHER else pair.first
-        return pair.last > _LAUNCHER and (first not in launched or pair.last not in launched)
+    @cached_property
+    def _launched(self) -> frozenset[int]:
+        """The pairs with a task that event 1 launches."""
+        return self._pairs_with(lambda pair_of, launched: pair_of[launched.start : launched.stop])
+
+    @cached_property
+    def _left_out(self) -> frozenset[int]:
+        """The pairs with a task that event 1 leaves out; task 1 needs no launch."""
+        return self._pairs_with(
+            lambda pair_of, launched: (
+                pair_of[_LAUNCHER + 1 : launched.start] + pair_of[launched.stop :]
+                if launched
+                else pair_of[_LAUNCHER + 1 :]
+            )
+        )
+
+    def _pairs_with(self, some: Callable[[array[int], range], Iterable[int]]) -> frozenset[int]:
+        events = self._events
+        return frozenset(
+            events.first_pair[rank] + pair
+            for rank in events.ranks
+            for pair in set(some(events.pair_of[rank], events.launched[rank]))
+            if pair >= 0
+        )

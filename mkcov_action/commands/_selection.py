@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import click
 
+from mkcov_action.analyses.events import decode
 from mkcov_action.config import matcher
 from mkcov_action.finding import Operator, ranges
 from mkcov_action.neighbourhood.events import event_view
@@ -125,9 +126,14 @@ def _layer(sight: Sight, given: int) -> list[int]:
 
 
 def _event(sight: Sight, given: int) -> list[int]:
-    """An event by its position or by its id as the task graph has it, which is larger than any position."""
-    position = given & 0xFFFFFFFF if given.bit_length() <= 64 else given
-    return _number("--event", position, len(sight.events))
+    """An event by its position, or by its id as the task graph has it: that is larger than any position."""
+    parts = decode(given)
+    if given >> 32 and parts is not None and parts.rank != sight.rank.number and not given >> 64:
+        message = (
+            f"{given} is event {parts.position} of rank {parts.rank}: --rank {parts.rank} shows that one"
+        )
+        raise click.BadParameter(message, param_hint="--event")
+    return _number("--event", given if parts is None or given >> 64 else parts.position, len(sight.events))
 
 
 def _number(option: str, given: int, size: int) -> list[int]:
@@ -139,7 +145,7 @@ def _number(option: str, given: int, size: int) -> list[int]:
 
 
 def _unknown(option: str, given: str, noun: str, names: Sequence[str]) -> click.BadParameter:
-    shown = clean(given, NAME_LIMIT)
+    shown = clean(given, NAME_LIMIT) or '""'
     if _GLOB.search(given):
         return click.BadParameter(f"no {noun} of this rank matches {shown}", param_hint=option)
     folded = {each.lower(): each for each in names if len(each) <= _LONGEST}
