@@ -218,7 +218,7 @@ def test_layers_that_hang_together_differently_are_not_folded(tmp_path: Path) ->
         (("--event", "42"), "there is no event 42, but events 0 to 41"),
         (("--event", str(0x1E00000100000007)), "is event 7 of rank 1: --rank 1 shows that one"),
         (("--event", str(0x7FFFFFFFFFFFFFFE)), "there is no event 9223372036854775806"),
-        (("--task", "9" * 5000), "is not a valid integer"),
+        (("--task", "9" * 5000), "Invalid value for '--task': '9999"),
         (("--tensor", ""), 'Invalid value for --tensor: "" is no tensor of this rank'),
         (("--rank", "5"), "there is no rank 5 here, but ranks 0, 1"),
         (("--dot", "x.dot"), "--dot draws a neighbourhood"),
