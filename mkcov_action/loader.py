@@ -18,7 +18,7 @@ from mkcov_action.kernel_source import KernelSource, read_kernel_source
 from mkcov_action.megakernel import Megakernel, Rank
 from mkcov_action.processes import Lost, in_processes
 from mkcov_action.task_graph import TaskGraph, read_task_graph
-from mkcov_action.task_types import name_task_types
+from mkcov_action.task_types import WORKER_TYPES, name_task_types
 
 _READ_ERRORS = (*DECOMPRESSION_ERRORS, zlib.error)
 
@@ -173,6 +173,8 @@ def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:
     names = None
     if graph is not None:
         names = name_task_types(slot_counts(graph), dispatcher.type_names if dispatcher else None, header)
+        own = WORKER_TYPES.keys() & set(graph.task_type[:2])
+        names = {number: WORKER_TYPES[number] for number in sorted(own)} | names
     return Rank(
         number=number,
         files=files,
@@ -184,10 +186,10 @@ def _rank(files: RankFiles, header: Mapping[int, str] | None) -> Rank:
 
 
 def slot_counts(graph: TaskGraph) -> dict[int, frozenset[tuple[int, int]]]:
-    """The (inputs, outputs) counts that the tasks of each type number show."""
+    """The (inputs, outputs) counts that the tasks of each type number of the model show."""
     counts: dict[int, set[tuple[int, int]]] = {}
-    for number, _, inputs, outputs in graph.classes():
-        lists = graph.tensor_lists
+    lists = graph.tensor_lists
+    for number, _, inputs, outputs in graph.classes() - graph.own_classes():
         counts.setdefault(number, set()).add((len(lists[inputs]), len(lists[outputs])))
     return {number: frozenset(found) for number, found in counts.items()}
 

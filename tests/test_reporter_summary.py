@@ -480,6 +480,8 @@ def test_a_sentence_shows_the_name_in_it_as_one_piece_of_code(before: str, name:
     assert rendered.text.strip("\n") == clean(f"{before} {name} {after}")
     assert_inert(rendered, "p", "code")
     shown = clean(name)
+    if {"x", "y"} & {*shown.split(" ")}:
+        return  # two names in a row are one piece of code
     if name.strip(" ") and clean(f"x {name} y") == f"x {shown} y" and len(name) < MESSAGE_LIMIT - 4:
         assert shown in Rendered(prose(f"x {name} y", name=name)).codes
 

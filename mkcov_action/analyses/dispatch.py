@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from mkcov_action.finding import Operator
+from mkcov_action.kernel_source import Dispatcher
 from mkcov_action.loader import slot_counts
 from mkcov_action.megakernel import Rank
-from mkcov_action.task_types import WORKER_LOOP, absences
+from mkcov_action.task_types import WORKER_LOOP, Absences, absences
 
 
 class Dispatch(StrEnum):
@@ -32,6 +33,11 @@ def dispatch_of(rank: Rank) -> Mapping[Operator, Dispatch]:
     return dict.fromkeys(own, Dispatch.RUNS) | _judged(rank, operators)
 
 
+def absences_of(rank: Rank, dispatcher: Dispatcher) -> Absences:
+    """The task types of an audited rank that no branch of its complete dispatcher names."""
+    return absences(rank.type_names or {}, slot_counts(rank.graph), dispatcher.type_names)
+
+
 _OWN = 2  # tasks 0 and 1 are the runtime's: the worker's loop handles them whatever they claim to be
 
 
@@ -46,12 +52,12 @@ def _judged(rank: Rank, operators: Mapping[Operator, int]) -> dict[Operator, Dis
             else Dispatch.UNKNOWN
             for operator in operators
         }
-    absent = absences(rank.type_names or {}, slot_counts(rank.graph), dispatcher.type_names)
+    certain = absences_of(rank, dispatcher).certain
     return {
         operator: Dispatch.RUNS
         if operator in dispatcher.branches or operator.type_name in WORKER_LOOP
         else Dispatch.MISSING
-        if absent.get(number, True)
+        if number in certain or operator.type_name in dispatcher.type_names
         else Dispatch.UNKNOWN
         for operator, number in operators.items()
     }

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mkcov_action.task_graph import INVALID_EVENT
+from mkcov_action.task_types import TASK_TYPE_NUMBERS
 
 Task = dict[str, Any]
 Event = dict[str, Any]
@@ -43,6 +44,10 @@ class RankArtifacts:
         """The event table."""
         events: list[Event] = self.document["all_events"]
         return events
+
+    def is_known(self, task: int) -> bool:
+        """Whether a task's type is one whose slots have known roles, by the generator's numbers."""
+        return self.tasks[task]["task_type"] in TASK_TYPE_NUMBERS
 
     def operands(self, side: str = "inputs") -> list[Tensor]:
         """The tensors of one side of all tasks."""

@@ -73,7 +73,7 @@ def task_duplicated_and_counted(site: Site) -> str | None:
     place = site.one_of(
         index
         for index, task in enumerate(rank.tasks)
-        if index > 1 and rank.event_of(task["trigger_event"]) is not None
+        if index > 1 and rank.is_known(index) and _is_between(rank, task)
     )
     if place is None:
         return None
@@ -89,12 +89,17 @@ def task_duplicated(site: Site) -> str | None:
     place = site.one_of(
         index
         for index, task in enumerate(rank.tasks)
-        if index > 1 and rank.event_of(task["trigger_event"]) is not None
+        if index > 1 and rank.is_known(index) and _is_between(rank, task)
     )
     if place is None:
         return None
     _duplicate(rank, place)
     return "two tasks are one and the same, and trigger once too often"
+
+
+def _is_between(rank: RankArtifacts, task: Task) -> bool:
+    """Whether a task waits for and triggers an event of its own rank."""
+    return None not in {rank.event_of(task[side]) for side in ("dependent_event", "trigger_event")}
 
 
 def _duplicate(rank: RankArtifacts, place: int) -> None:

@@ -46,8 +46,17 @@ def neighbours_weight(site: Site) -> str | None:
 def reader_of_another_buffer(site: Site) -> str | None:
     """A buffer's readers are pointed at one that nothing writes."""
     rank = site.rank
-    reads, writes = rank.references("inputs"), rank.references("outputs")
-    old = site.one_of(name for name in rank.declared("void") if reads[name] and writes[name])
+    writes = rank.references("outputs")
+    # A type of unknown role may write its inputs: what only such tasks read cannot be judged.
+    readers = [task for index, task in enumerate(rank.tasks) if rank.is_known(index)]
+    read = {tensor["base_ptr"] for task in readers for tensor in task["inputs"] or ()}
+    others = {
+        tensor["base_ptr"]
+        for index, task in enumerate(rank.tasks)
+        if not rank.is_known(index)
+        for tensor in task["inputs"] or ()
+    }
+    old = site.one_of(name for name in rank.declared("void") if name in read - others and writes[name])
     size = re.search(rf"cudaMalloc\(&{old}, (\d+)\)", rank.kernel)
     if old is None or size is None:
         return None

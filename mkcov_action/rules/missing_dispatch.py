@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from mkcov_action.analyses.consumption import Access, Consumption, Side
-from mkcov_action.analyses.dispatch import Dispatch
+from mkcov_action.analyses.dispatch import Dispatch, absences_of
 from mkcov_action.finding import Operator, Place, Severity, natural
+from mkcov_action.kernel_source import Dispatcher
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import listed, plural, verb
@@ -20,6 +21,8 @@ def missing_dispatch(context: Context) -> Iterator[Result]:
     ## What it finds
     Each task's type and variant must have a branch in the kernel's dispatcher. There is no final else:
     what no branch names is skipped in silence, and yet waits for its event and fires its event.
+    Branches stand in the order of the type numbers: where more types of unknown name stand than
+    branches, at least one of them has none.
 
     ## Why it matters
     The graph runs through, every event fires, and the operators behind read what their buffers held
@@ -38,6 +41,8 @@ def missing_dispatch(context: Context) -> Iterator[Result]:
             continue
         consumption = context.consumption(rank)
         tasks = _tasks(rank)
+        if dispatcher.complete:
+            yield from _crowded(rank, dispatcher)
         for operator, dispatch in sorted(consumption.dispatch.items()):
             if dispatch is Dispatch.UNKNOWN:
                 yield missing_dispatch.not_checked(
@@ -60,6 +65,22 @@ def missing_dispatch(context: Context) -> Iterator[Result]:
                     fix="register code for this task type and variant, and generate both files in one run",
                     mentions=_lost(rank, consumption, operator),
                 )
+
+
+def _crowded(rank: Rank, dispatcher: Dispatcher) -> Iterator[Result]:
+    """Types of unclear name that are more than the branches which may be theirs."""
+    for numbers, names in absences_of(rank, dispatcher).doubtful:
+        if len(numbers) > len(names):
+            types = listed([rank.type_name(number) for number in numbers], limit=len(numbers))
+            yield missing_dispatch.finding(
+                ranks=(rank.number,),
+                kind="more types than branches",
+                message=f"tasks are of {plural(len(numbers), 'type')} ({types}) where the dispatcher has code for"
+                f" {len(names):,} ({listed(names)}): no code runs for at least {len(numbers) - len(names):,} of them",
+                consequence="the tasks do nothing and fire their events all the same: what follows reads old values",
+                fix="register code for these task types, and generate both files in one run;"
+                " --task-types tells which is which",
+            )
 
 
 def _tasks(rank: Rank) -> Counter[Operator]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mkcov_action.analyses.dispatch import absences_of
 from mkcov_action.finding import Severity
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 
@@ -27,9 +28,13 @@ def unused_variant(context: Context) -> Iterator[Result]:
     """
     for rank in context.ranks:
         dispatcher = rank.kernel.dispatcher if rank.kernel else None
+        if dispatcher is None:
+            continue
         operators = context.consumption(rank).dispatch
-        for operator in dispatcher.branches if dispatcher else ():
-            if operator not in operators:
+        # Of types whose name is not clear one may be what the branch is for.
+        maybe = {name for _, names in absences_of(rank, dispatcher).doubtful for name in names}
+        for operator in dispatcher.branches:
+            if operator not in operators and operator.type_name not in maybe:
                 yield unused_variant.finding(
                     operator=operator,
                     ranks=(rank.number,),

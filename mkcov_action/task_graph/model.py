@@ -103,6 +103,14 @@ class TaskGraph:
             self._counted["classes"] = Counter(rows)
         return self._counted["classes"]
 
+    def own_classes(self) -> Counter[TaskClass]:
+        """The classes of tasks 0 and 1, which are the runtime's own."""
+        name = self.tensor_list_of.__getitem__
+        return Counter(
+            (self.task_type[task], self.variant_id[task], name(self.inputs[task]), name(self.outputs[task]))
+            for task in range(min(2, len(self)))
+        )
+
     @property
     def rank(self) -> int | None:
         """The rank that the file was generated for: the gpu bits of task 1's trigger event."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 
 from mkcov_action.cpp_text import integer, without_comments
@@ -28,6 +29,8 @@ __all__ = [
     "TASK_TYPES",
     "TASK_TYPE_NUMBERS",
     "WORKER_LOOP",
+    "WORKER_TYPES",
+    "Absences",
     "Extent",
     "OptionalUse",
     "Slot",
@@ -53,10 +56,11 @@ def is_runtime_tensor(name: str) -> bool:
     return _RUNTIME_TENSOR.fullmatch(name) is not None
 
 
-_FIXED = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}  # the worker loop's own, in all versions
+WORKER_TYPES: dict[int, str] = {number: TASK_TYPE_NUMBERS[number] for number in (0, 10)}
+"""The types that the worker's own loop handles, in all versions (persistent_kernel.cuh, execute_worker)."""
 
-WORKER_LOOP = frozenset(_FIXED.values())
-"""The types that the worker's own loop handles, outside the dispatcher (persistent_kernel.cuh, execute_worker)."""
+WORKER_LOOP = frozenset(WORKER_TYPES.values())
+"""Their names: no branch of the dispatcher has them."""
 
 SlotCounts = Mapping[int, Collection[tuple[int, int]]]
 """Task type number -> the (inputs, outputs) counts that its tasks show."""
@@ -75,7 +79,7 @@ def name_task_types(
     version. `TYPE_<n>` where that and the table leave a doubt.
     """
     in_order = list(dict.fromkeys(dispatched or ()))
-    certain = dict(_numbered(in_order)) | dict(header or {}) | _FIXED
+    certain = dict(_numbered(in_order)) | dict(header or {}) | WORKER_TYPES
     naming = _Naming(slot_counts, in_order, {n: certain[n] for n in slot_counts.keys() & certain.keys()})
     return naming.by_table() if dispatched is None else naming.by_order()
 
@@ -88,22 +92,33 @@ def _numbered(names: Iterable[str]) -> Iterator[tuple[int, str]]:
             yield int(digits), name
 
 
-def absences(names: Mapping[int, str], slot_counts: SlotCounts, dispatched: Sequence[str]) -> dict[int, bool]:
+@dataclass(frozen=True, slots=True)
+class Absences:
     """The task type numbers whose name no branch of the dispatcher has.
 
-    True where no branch can be theirs: branches stand in the order of the numbers, and at their place
-    stands none, or only such as want other slots. False where a branch that no number took stands
-    there: its name may be another one for the same type.
+    Branches stand in the order of the numbers. So for the `certain` ones no branch can be meant: at
+    their place stands none, or only such as want other slots. The others come with the names that
+    stand at their place and that no number took: each may be another name for one of these types.
     """
+
+    certain: frozenset[int]
+    doubtful: tuple[tuple[tuple[int, ...], tuple[str, ...]], ...]
+
+
+def absences(names: Mapping[int, str], slot_counts: SlotCounts, dispatched: Sequence[str]) -> Absences:
+    """Which of the named numbers have no branch, as far as the order of the branches tells."""
     taken = set(names.values())
     naming = _Naming(slot_counts, dispatched, {})
-    absent: dict[int, bool] = {}
+    certain: set[int] = set()
+    doubtful = []
     for numbers, between in naming.gaps(naming.anchors(names)):
         free = [name for name in between if name not in taken]
-        for number in numbers:
-            if names[number] not in dispatched:
-                absent[number] = not any(naming.fits(number, name) for name in free)
-    return absent
+        absent = [number for number in numbers if names[number] not in dispatched]
+        unclear = [number for number in absent if any(naming.fits(number, name) for name in free)]
+        certain.update(set(absent).difference(unclear))
+        if unclear:
+            doubtful.append((tuple(unclear), tuple(free)))
+    return Absences(frozenset(certain), tuple(doubtful))
 
 
 class _Naming:

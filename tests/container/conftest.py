@@ -17,15 +17,12 @@ from tests.container.runner import SHARED, Engine
 HERE = Path(__file__).parent
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One engine serves one worker; where its scripts are absent, each test says so."""
+    """Where the engine's scripts are absent, each test says so."""
     reason = "no scripts for a container engine at ../shared/container"
     for item in items:
-        if item.path.is_relative_to(HERE):
-            item.add_marker(pytest.mark.xdist_group("container"))
-            if not (SHARED / "with_engine.sh").is_file():
-                item.add_marker(pytest.mark.skip(reason=reason))
+        if item.path.is_relative_to(HERE) and not (SHARED / "with_engine.sh").is_file():
+            item.add_marker(pytest.mark.skip(reason=reason))
 
 
 @pytest.fixture(scope="session")

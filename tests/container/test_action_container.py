@@ -11,6 +11,8 @@ import pytest
 
 from tests.container.runner import Engine, Step, owner
 
+pytestmark = pytest.mark.xdist_group("container")  # one engine serves one worker
+
 RUNNER = (1001, 127, 0o644)
 OUTPUTS = {"verdict", "exit-code", "errors", "warnings", "sarif-file", "json-file", "coverage", "truncated"}
 KNOWN = {"group", "endgroup", "error", "warning", "notice"}

@@ -10,6 +10,8 @@ import pytest
 
 from tests.container.runner import Engine
 
+pytestmark = pytest.mark.xdist_group("container")  # one engine serves one worker
+
 MOST = 40_000_000
 ALONE = ("--network", "none", "--read-only", "--cap-drop", "ALL", "--user", "1000:1000")
 

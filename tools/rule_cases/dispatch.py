@@ -29,6 +29,16 @@ def variant_without_code(out: Path) -> None:
     graph.head().write(out)
 
 
+@case("missing-dispatch", "bad")
+def one_of_two_types(out: Path) -> None:
+    """Two types that only a fork has, and code for one: which of them it is for cannot be told."""
+    graph = Small()
+    middle = graph.model("middle", (2, 16))
+    graph.operator("TASK_OURS", [graph.x], [middle], number=296)
+    graph.operator("TASK_OURS_TOO", [middle], [graph.y], number=303, dispatch=False)
+    graph.head().write(out)
+
+
 @case("missing-dispatch", "ok")
 def types_of_a_fork(out: Path) -> None:
     """Branches in the order of the numbers, whatever their names are."""
