@@ -43,7 +43,7 @@ def audit(config: Config, *, progress: Progress | None = None, timings: Timings 
     with timings.phase("find"):
         discovery = discover(config)
     failures = list(discovery.failures)
-    header = _header(config.task_types, failures)
+    header = header_of(config.task_types, failures)
     with timings.phase("read"):
         loaded = load(
             discovery.graphs,
@@ -68,7 +68,8 @@ def audit(config: Config, *, progress: Progress | None = None, timings: Timings 
         )
 
 
-def _header(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | None:
+def header_of(path: Path | None, failures: list[Failure]) -> Mapping[int, str] | None:
+    """The names of task types in a runtime_header.h, if one is given; what is wrong with it joins the failures."""
     if path is None:
         return None
     try:
@@ -86,16 +87,17 @@ def _empty(discovery: Discovery, loaded: Loaded, config: Config) -> Iterator[Fai
     ):
         offered = graph.offered | unwanted
         if not config.allow_empty:
-            yield from (_nothing_in(*directory, graph) for directory in graph.empty.items())
+            yield from (nothing_in(*directory, graph) for directory in graph.empty.items())
         if offered and not any(rank.files.any for rank in megakernel.ranks):
-            message = f"it holds none of the ranks asked for, but {_spelled(offered)}"
+            message = f"it holds none of the ranks asked for, but {spelled(offered)}"
             yield Failure(message=message, graph=graph.graph)
     ranks = [rank for megakernel in loaded.megakernels for rank in megakernel.ranks if rank.files.any]
     if ranks and not any(rank.audited for rank in ranks):
         yield Failure(message="no rank could be audited: see the findings")
 
 
-def _nothing_in(label: str, directory: Path, graph: GraphFiles) -> Failure:
+def nothing_in(label: str, directory: Path, graph: GraphFiles) -> Failure:
+    """That a directory holds no artifacts, and which ones nearby do."""
     found = [os.path.relpath(path) for path in nearby(directory)]
     hint = f"; there are some in {', '.join(dict.fromkeys(found))}" if found else ""
     which = "" if label == graph.graph else f"{label}: "
@@ -106,7 +108,8 @@ def _nothing_in(label: str, directory: Path, graph: GraphFiles) -> Failure:
     return Failure(message=message, graph=graph.graph)
 
 
-def _spelled(ranks: Collection[int]) -> str:
+def spelled(ranks: Collection[int]) -> str:
+    """`rank 0`, `ranks 0, 1, 2`."""
     shown = ", ".join(map(str, sorted(ranks)[:_MOST_RANKS]))
     more = f" and {len(ranks) - _MOST_RANKS:,} more" if len(ranks) > _MOST_RANKS else ""
     return f"rank{'' if len(ranks) == 1 else 's'} {shown}{more}"

@@ -55,6 +55,8 @@ def test_rules_lists_the_catalogue() -> None:
     assert records[0]["can_be_switched_off"] is False
 
 
-@pytest.mark.parametrize("arguments, name", [([], "task_graph"), (["--report"], "report")])
+@pytest.mark.parametrize(
+    "arguments, name", [([], "task_graph"), (["--report"], "report"), (["--show"], "show")]
+)
 def test_schema_prints_what_ships(arguments: list[str], name: str) -> None:
     assert json.loads(run("schema", *arguments).stdout) == load(name)

@@ -49,6 +49,7 @@ def pages(root: Path) -> dict[Path, str]:
     readme = root / "README.md"
     text = readme.read_text(encoding="utf-8")
     text = replace_block(text, "demo", demo(root))
+    text = replace_block(text, "show", view(root))
     text = replace_block(text, "options", options_table(command_of(cli, "check"), "mkcov check"))
     return {
         readme: text,
@@ -90,10 +91,22 @@ def replace_block(text: str, name: str, block: str) -> str:
 
 def demo(root: Path) -> str:
     """What a terminal shows for the unwired demo, exit status included."""
+    shown = printed(root, 1, "check", DEMO)
+    return f"```console\n$ mkcov check {DEMO}\n{shown}\n$ echo $?\n1\n```"
+
+
+def view(root: Path) -> str:
+    """What a terminal shows of a tensor of the demo."""
+    command = ["show", DEMO, "--tensor", "attn_proj_out"]
+    return f"```console\n$ mkcov {' '.join(command)}\n{printed(root, 0, *command)}\n```"
+
+
+def printed(root: Path, code: int, *arguments: str) -> str:
+    """What mkcov prints; in a process of its own, as click remembers how a command was called."""
     hidden = ("GITHUB_", "INPUT_", "RUNNER_", "FORCE_COLOR")
     environment = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
     run = subprocess.run(
-        [sys.executable, "-m", "mkcov_action", "check", DEMO],
+        [sys.executable, "-m", "mkcov_action", *arguments],
         cwd=root,
         env=environment | {"NO_COLOR": "1", "COLUMNS": str(WIDTH)},
         stdin=subprocess.DEVNULL,
@@ -101,9 +114,12 @@ def demo(root: Path) -> str:
         text=True,
         check=False,
     )
-    if run.returncode != 1:
-        raise SystemExit(f"the unwired demo must exit with 1, not {run.returncode}\n{run.stdout}{run.stderr}")
-    return f"```console\n$ mkcov check {DEMO}\n{run.stdout.rstrip()}\n$ echo $?\n{run.returncode}\n```"
+    if run.returncode != code:
+        called = " ".join(arguments)
+        raise SystemExit(
+            f"mkcov {called} must exit with {code}, not {run.returncode}\n{run.stdout}{run.stderr}"
+        )
+    return run.stdout.rstrip()
 
 
 def commands(group: click.Group, name: str) -> Iterator[tuple[str, click.Command]]:

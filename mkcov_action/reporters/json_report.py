@@ -1,17 +1,13 @@
-r"""The JSON report, version 1: mkcov_action/schema/report.schema.json describes every key.
-
-Pure ASCII: all else is escaped, so no text of the artifacts reaches a terminal raw and a lone
-surrogate survives as `\ud800`. The same report always gives the same bytes.
-"""
+"""The JSON report, version 1: mkcov_action/schema/report.schema.json describes every key."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from mkcov_action import __version__
 from mkcov_action.finding import Finding, Location
 from mkcov_action.report import GraphReport, RankReport, Report, TensorReport, TypeRefs
+from mkcov_action.reporters.ascii_json import dumps
 
 VERSION = 1
 """The report's version: it changes when a key changes its meaning or goes away."""
@@ -21,10 +17,7 @@ _Object = dict[str, Any]
 
 def render(report: Report) -> str:
     """The report as JSON text with a final newline."""
-    text = json.dumps(_report(report), indent=2, ensure_ascii=True, allow_nan=False)
-    # With `--json -` this is a CI log, whose runner obeys `##[` anywhere in a line. It can only stand
-    # in a string, where JSON lets any character be written by its code.
-    return text.replace("##[", "##\\u005b") + "\n"
+    return dumps(_report(report))
 
 
 def _report(report: Report) -> _Object:

@@ -12,6 +12,7 @@ from mkcov_action.finding import Problem
 from mkcov_action.task_graph.decode import NotSmooth, read_pieces
 from mkcov_action.task_graph.diagnose import Rejected, read_whole
 from mkcov_action.task_graph.model import (
+    EVENT_TYPES,
     INVALID_EVENT,
     METADATA_FIELDS,
     NULL_TENSOR,
@@ -21,6 +22,7 @@ from mkcov_action.task_graph.model import (
 )
 
 __all__ = [
+    "EVENT_TYPES",
     "INVALID_EVENT",
     "METADATA_FIELDS",
     "NULL_TENSOR",

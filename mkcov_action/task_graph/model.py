@@ -14,6 +14,17 @@ NULL_TENSOR = "nullptr"
 INVALID_EVENT = 0x7FFFFFFFFFFFFFFE
 """The event id that stands for none (runtime_header.h); its tag bits are set, so test it first."""
 
+EVENT_TYPES: Mapping[int, str] = {
+    900: "EVENT_EMPTY",
+    901: "EVENT_LAUNCH_TASKS",
+    902: "EVENT_LAUNCH_MASSIVE_TASKS",
+    903: "EVENT_LAUNCH_DEPENDENT_TASKS",
+    910: "EVENT_END_OF_TASK_GRAPH",
+    911: "EVENT_TERMINATION",
+    999: "EVENT_INVALID",
+}
+"""The names of `event_type` (runtime_header.h, EventType): the same in every version that wrote such files."""
+
 METADATA_FIELDS = ("request_id", "kv_idx", "expert_offset", "task_offset", "merge_task_offset")
 
 

@@ -221,12 +221,6 @@ ALL_REDUCES = frozenset({"TASK_NVSHMEM_TILE_ALLREDUCE"})
 INITIALISERS = frozenset({"TASK_TENSOR_INIT"})
 """The types that clear a buffer for those that add into it."""
 
-DATA_TYPE_NAMES: Mapping[int, str] = {
-    930: "fp8", 935: "int8", 936: "uint8", 940: "fp16", 941: "bf16", 945: "int16", 946: "uint16",
-    950: "fp32", 955: "int32", 956: "uint32", 960: "fp64", 965: "int64", 966: "uint64",
-}  # fmt: skip
-"""The names of the data types (mirage include/mirage/type.h); others go by their number."""
-
 DATA_TYPE_BYTES: Mapping[int, int] = (
     dict.fromkeys((930, 935, 936), 1)  # fp8 e4m3, int8, uint8
     | dict.fromkeys((940, 941, 945, 946), 2)  # fp16, bf16, int16, uint16
@@ -234,3 +228,24 @@ DATA_TYPE_BYTES: Mapping[int, int] = (
     | dict.fromkeys((960, 965, 966), 8)  # fp64, int64, uint64
 )
 """The bytes of one element by `data_type` (mirage src/base/data_type.cc, get_datatype_size); others have none."""
+
+DATA_TYPE_NAMES: Mapping[int, str] = {
+    920: "float4",
+    925: "int4",
+    926: "uint4",
+    930: "float8_e4m3",
+    935: "int8",
+    936: "uint8",
+    940: "float16",
+    941: "bfloat16",
+    945: "int16",
+    946: "uint16",
+    950: "float32",
+    955: "int32",
+    956: "uint32",
+    960: "float64",
+    965: "int64",
+    966: "uint64",
+    999: "none",
+}
+"""The names of `data_type` (mirage include/mirage/type.h, DataType)."""
