@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -26,6 +27,8 @@ _WHOLESALE = {
         {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302"}
     ),
 }
+# What a rank shows that differs from the others, whatever the reason.
+_DIVERGENCE = frozenset({"MK501", "MK502", "MK505"})
 # Operands that stand where another tensor belongs: uninitialised memory, nullptr.
 _USURPERS = frozenset({"MK103", "MK106", "MK202"})
 # Those of them that name slots without a tensor.
@@ -55,7 +58,27 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
         left = _without_undispatched(rank, left, context)
         left = _without_lost_readers(rank, left, context)
         left = _without_blindness(rank, left)
-    return left
+    return _without_caused_divergence(left)
+
+
+def _without_caused_divergence(findings: list[Finding]) -> list[Finding]:
+    """Drops what only shows that ranks differ, where something else is wrong with one of them alone.
+
+    That is the cause, and says more: the rank lacks a trigger, a branch, a tensor. And where the
+    ranks' graphs differ, so do the signals that one sends and the other counts.
+    """
+    shown: defaultdict[tuple[object, ...], set[int]] = defaultdict(set)
+    for finding in findings:
+        if finding.severity > Severity.NOTE and not finding.rule.startswith("MK5"):
+            shown[finding.rule, finding.tensor, finding.operator, finding.kind].update(finding.ranks)
+    every = {rank for finding in findings for rank in finding.ranks}
+    if any(ranks != every for ranks in shown.values()):
+        caused = _DIVERGENCE
+    elif any(finding.rule == "MK501" for finding in findings):
+        caused = _DIVERGENCE - {"MK501"}
+    else:
+        return findings
+    return [finding for finding in findings if finding.rule not in caused]
 
 
 def _without_wholesale(findings: list[Finding]) -> list[Finding]:

@@ -40,6 +40,7 @@ BUILT: dict[str, dict[str, Any]] = {
     "built, latent attention": {"layers": 6, "attention": "mla", "sizes": Sizes(tiles=4)},
     "built, paged attention": {"layers": 6, "attention": "paged", "sizes": Sizes(tiles=4)},
     "built, two ranks": {"layers": 2, "ranks": 2, "attention": "paged", "all_reduce": "put"},
+    "built, tile all-reduce": {"layers": 2, "ranks": 2, "attention": "mla", "sizes": Sizes(tiles=4)},
 }
 REAL = ("qwen3-8b-hopper-2layers", "qwen3-8b-blackwell-2layers", "qwen3-0.6b-hopper")
 

@@ -135,3 +135,17 @@ def two_norms_swapped_in_one_layer(site: Site) -> str | None:
         if tensor["base_ptr"] in (one, two):
             tensor["base_ptr"] = two if tensor["base_ptr"] == one else one
     return f"{one} and {two} are exchanged"
+
+
+@fault("MK405")
+def data_type_changed(site: Site) -> str | None:
+    """On all ranks an operator reads a buffer as another type than it was written with."""
+    reads, writes = site.rank.references("inputs"), site.rank.references("outputs")
+    name = site.one_of(name for name in site.rank.declared("void") if reads[name] and writes[name])
+    if name is None:
+        return None
+    for rank in site.ranks:
+        for tensor in rank.operands("inputs"):
+            if tensor["base_ptr"] == name:
+                tensor["data_type"] = 940 if tensor["data_type"] != 940 else 941
+    return f"{name} is read as another type"

@@ -38,11 +38,11 @@ def rank_divergence(context: Context) -> Iterator[Result]:
     """
     if len(context.ranks) < 2:
         return
-    yield from _tables(context)
     sizes = {rank.number: len(rank.graph) for rank in context.ranks}
     if len(set(sizes.values())) > 1:
         yield from _odd("tasks", sizes, "task")
         return  # from the first task on that one rank lacks, all others stand elsewhere
+    yield from _tables(context)
     for aspect in _aspects(context.ranks):
         yield from _compare(context, aspect)
 
@@ -52,7 +52,7 @@ class _Aspect:
     """One thing that each task has, as a column by rank; `puts` tells whether it must be equal for puts, too."""
 
     noun: str
-    columns: dict[int, Sequence[Hashable]]
+    columns: Mapping[int, Sequence[Hashable]]
     puts: bool = True
 
 
