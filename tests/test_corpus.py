@@ -218,5 +218,22 @@ def test_the_identical_quantize_tasks_are_one_finding() -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_of_order_and_dispatch_nothing_else_is_wrong(graph: str) -> None:
-    loud_rules = {finding.rule for finding in loud(report_of(graph)) if finding.rule > "MK2"}
+    loud_rules = {finding.rule for finding in loud(report_of(graph)) if "MK2" < finding.rule < "MK5"}
     assert loud_rules == (set() if graph.startswith("qwen3") else {"MK205", "MK302"})
+
+
+# --- ranks ----------------------------------------------------------------------------------------
+
+
+def test_the_output_projection_is_not_summed_over_the_ranks() -> None:
+    (finding,) = findings("deepseek-v3-2layers-tp2", "MK506")
+    assert finding.ranks == (1,)
+    assert finding.message.startswith("128 tasks of TASK_LINEAR_WITH_RESIDUAL_SM100 variant 0")
+    assert "layer_0_attn_proj_fused, layer_3_attn_proj_fused" in finding.message
+
+
+@pytest.mark.parametrize(
+    "graph", ["qwen3-8b-hopper-2layers-tp2", "deepseek-v3-2layers-tp2", "deepseek-v3-61layers-tp8"]
+)
+def test_the_ranks_of_real_graphs_agree(graph: str) -> None:
+    assert findings(graph, "MK501") == findings(graph, "MK502") == []

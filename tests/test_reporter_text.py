@@ -301,7 +301,7 @@ def test_a_pass_says_what_it_proves_and_what_not() -> None:
     passed = report(tensors=(ROPE_COS,), not_checked=(NotChecked(rule="MK103", reason="x"),))
     assert verdict(passed) == (
         "VERDICT: PASS (exit 0): no findings; 1 critical tensor wired; 1 check not made; "
-        "wiring only, it proves nothing about numerics"
+        "structure only, it proves nothing about numerics"
     )
 
 
@@ -309,7 +309,7 @@ def test_a_pass_without_a_gate_names_what_it_let_through() -> None:
     passed = report(fail_on="never", tensors=(UNWIRED, replace(ROPE_COS, name="b")), findings=(finding(),))
     assert verdict(passed) == (
         "VERDICT: PASS (exit 0): 1 error; --fail-on never lets pass: MK101 missing-wiring (1); "
-        "1 of 2 critical tensors wired; wiring only, it proves nothing about numerics"
+        "1 of 2 critical tensors wired; structure only, it proves nothing about numerics"
     )
 
 

@@ -46,7 +46,7 @@ def _passed(report: Report) -> list[str]:
     parts.append(_critical(report))
     if report.not_checked:
         parts.append(f"{count(len(report.not_checked), 'check')} not made")
-    return [*parts, "wiring only, it proves nothing about numerics"]
+    return [*parts, "structure only, it proves nothing about numerics"]
 
 
 def _gate_off(report: Report) -> str:

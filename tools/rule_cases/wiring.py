@@ -24,13 +24,13 @@ def norms(graph: Small, *, unread: tuple[int, ...] = ()) -> None:
     graph.linear("last_proj", source, graph.y)
 
 
-def residual(graph: Small, tensor: Tensor, *, ignored: bool) -> None:
+def residual(graph: Small, tensor: Tensor, result: Tensor | None = None, *, ignored: bool) -> None:
     """A linear layer with a residual that its body takes or leaves out."""
     weight = graph.model("layer_0_proj", (16, 16))
     graph.operator(
         "TASK_LINEAR_WITH_RESIDUAL_SM100",
         [graph.x, weight, tensor],
-        [graph.y],
+        [result or graph.y],
         grid=2,
         ignores=["i2"] if ignored else [],
     )
@@ -240,10 +240,12 @@ def ignored_residual(out: Path) -> None:
 
 @case("ignored-slot", "ok")
 def residual_of_rank_1(out: Path) -> None:
-    """Only rank 0 adds the residual: the bodies of the others print nullptr for it."""
+    """Only rank 0 adds the residual, once for the sum: the bodies of the others print nullptr for it."""
     for rank in range(2):
         graph = Small(rank, 2)
-        residual(graph, graph.x, ignored=rank > 0)
+        partial = graph.symmetric("partial", (2, 16))
+        residual(graph, graph.x, partial, ignored=rank > 0)
+        graph.operator("TASK_NVSHMEM_TILE_ALLREDUCE", [partial], [graph.y])
         graph.head().write(out)
 
 
