@@ -11,7 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from mkcov_action.faults import FAULTS, Fault, Site
+from mkcov_action.audit import audit
+from mkcov_action.config import Config
+from mkcov_action.faults import FAULTS, Fault, RankArtifacts, Site
+from mkcov_action.task_graph import INVALID_EVENT
 from tools import detection
 
 SITES = 3
@@ -40,6 +43,32 @@ def test_a_fault_of_the_wiring_is_told_by_the_tensors_name(fault: Fault, tmp_pat
             words = outcome.planted.split()
             names = {word.strip(",") for word in words if "_" in word or word == "lost"}
             assert any(name in message for name in names for message in outcome.messages), outcome
+
+
+def broken(rank: RankArtifacts, dice: random.Random) -> None:
+    """Edits some records in ways that the schema allows and no generator would."""
+    records = [*rank.tasks, *rank.events]
+    values = [0, 1, 2, 7, 255, 1 << 30, INVALID_EVENT, dice.randrange(200), 0x1E00 << 48 | 1]
+    for record in dice.sample(records, k=min(len(records), 1 + dice.randrange(6))):
+        for field in dice.sample(sorted(record), k=2):
+            if isinstance(record[field], int):
+                record[field] = dice.choice(values) & (0x7FFFFFFFFFFFFFFF if "event" in field else 0x7FFF)
+            elif record[field]:
+                record[field] = dice.sample(record[field], k=dice.randrange(len(record[field]))) or None
+
+
+@pytest.mark.parametrize("graph", detection.BUILT)
+def test_no_rule_crashes_on_a_graph_that_is_broken_in_several_ways(graph: str, tmp_path: Path) -> None:
+    for seed in range(40):
+        dice = random.Random(f"{graph} {seed}")  # noqa: S311
+        ranks = detection.ranks_of(graph)
+        for fault in dice.sample(FAULTS, k=dice.randrange(4)):
+            fault.plant(Site(ranks, dice.choice(ranks), dice))
+        broken(dice.choice(ranks), dice)
+        for rank in ranks:
+            rank.write(tmp_path)
+        report = audit(Config(paths=(str(tmp_path),), root=tmp_path, workers=1))
+        assert [failure for failure in report.failures if failure.internal] == [], seed
 
 
 def test_every_kind_has_sites_on_two_graphs_or_more() -> None:

@@ -33,7 +33,7 @@ def unordered_team(context: Context) -> Iterator[Result]:
     ## How to fix it
     Let the later all-reduce depend on the earlier one, or give it a team of its own.
     """
-    sequences: dict[int, dict[int, list[tuple[str, int]]]] = {}
+    sequences: dict[int, dict[int, list[_Tile]]] = {}
     for rank in context.ranks:
         teams = _teams(rank)
         if not teams:
@@ -79,14 +79,16 @@ def _teams(rank: Rank) -> dict[int, list[int]]:
     return dict(teams)
 
 
-def _tile(rank: Rank, task: int) -> tuple[str, int]:
-    """The tile that an all-reduce sums: its tensor and its byte offset."""
-    graph = rank.graph
-    operand = graph.operands[graph.operand_lists[graph.inputs[task]][0]]
-    return operand.tensor, operand.offset
+_Tile = tuple[tuple[str, int], ...]
 
 
-def _across(sequences: dict[int, dict[int, list[tuple[str, int]]]]) -> Iterator[Result]:
+def _tile(rank: Rank, task: int) -> _Tile:
+    """The tile that an all-reduce sums: its tensor and its byte offset; nothing where it has lost its input."""
+    operands = (rank.graph.operands[operand] for operand in rank.graph.operand_lists[rank.graph.inputs[task]])
+    return tuple((operand.tensor, operand.offset) for operand in operands)
+
+
+def _across(sequences: dict[int, dict[int, list[_Tile]]]) -> Iterator[Result]:
     if len(sequences) < 2:
         return
     reference, *others = sequences
