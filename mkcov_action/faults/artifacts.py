@@ -68,8 +68,11 @@ class RankArtifacts:
                 tensor["base_ptr"] = new
 
     def event_of(self, event_id: int) -> int | None:
-        """The position of a local event, None for a tagged one or none."""
-        return None if event_id == INVALID_EVENT or event_id >> 48 else event_id & 0xFFFFFFFF
+        """The position of a local event, None for a tagged one, none, or one behind the table."""
+        position = event_id & 0xFFFFFFFF
+        return (
+            None if event_id == INVALID_EVENT or event_id >> 48 or position >= len(self.events) else position
+        )
 
     def triggering(self, event: int) -> list[int]:
         """The tasks that trigger a local event."""

@@ -34,9 +34,8 @@ def put_of_one_rank_dropped(site: Site) -> str | None:
 @fault("MK502")
 def signals_counted_twice(site: Site) -> str | None:
     """On all ranks an event waits for one signal more than the other ranks send."""
-    event = site.one_of(
-        sorted({task["trigger_event"] & 0xFFFFFFFF for task in site.rank.tasks[2:] if _is_put(task)})
-    )
+    events = {task["trigger_event"] & 0xFFFFFFFF for task in site.rank.tasks[2:] if _is_put(task)}
+    event = site.one_of(sorted(event for event in events if all(event < len(r.events) for r in site.ranks)))
     if event is None:
         return None
     for rank in site.ranks:
