@@ -16,7 +16,7 @@ INTERRUPTED = 130
 """The exit code of a process that was ended by an interrupt, as shells count it."""
 
 
-_COMMANDS = ("action", "check", "explain", "rules", "schema", "show")
+_COMMANDS = ("action", "check", "explain", "rules", "schema", "selftest", "show")
 
 
 class Cli(click.Group):

@@ -79,16 +79,17 @@ def _umask() -> int:
 
 
 class ProgressLine:
-    """One line on standard error that says how far a long read is; silent unless that is a terminal."""
+    """One line on standard error that says how far long work is; silent unless that is a terminal."""
 
-    def __init__(self, stream: TextIO | None = None) -> None:
+    def __init__(self, stream: TextIO | None = None, noun: str = "reading ranks") -> None:
+        self._noun = noun
         self._stream = stream or sys.stderr
         self._shown = False
 
     def __call__(self, done: int, total: int) -> None:
-        """Shows that `done` of `total` ranks were read."""
+        """Shows that `done` of `total` are done."""
         if self._stream.isatty() and total:
-            self._stream.write(f"\r\x1b[2Kreading ranks: {done} of {total}")
+            self._stream.write(f"\r\x1b[2K{self._noun}: {done} of {total}")
             self._stream.flush()
             self._shown = True
 

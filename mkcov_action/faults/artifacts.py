@@ -130,7 +130,9 @@ class RankArtifacts:
 
     def write(self, directory: Path) -> None:
         """Writes both files under the names that the demos give them."""
-        (directory / f"kernel_{self.number}.cu").write_text(self.kernel, encoding="utf-8")
+        (directory / f"kernel_{self.number}.cu").write_text(
+            self.kernel, encoding="utf-8", errors="surrogateescape"
+        )
         text = json.dumps(self.document, indent=2)
         (directory / f"task_graph_{self.number}.json").write_text(text, encoding="utf-8")
 
