@@ -13,7 +13,7 @@ from mkcov_action.artifacts import ArtifactFile, GraphFiles
 from mkcov_action.audit import audit
 from mkcov_action.config import Config
 from mkcov_action.faults import FAULTS, Fault, RankArtifacts, Site
-from mkcov_action.finding import Finding, Severity
+from mkcov_action.finding import Finding, NotChecked, Severity
 from mkcov_action.report import Report
 
 _TRIES = 5  # a site is chosen by dice, and may turn out to be none
@@ -37,13 +37,15 @@ class Trial:
     """What came of one kind of fault.
 
     `planted` says what was done, None where the graph has no site for it. `seen` are the findings, worst
-    first, that the graph did not have before; `named` those of them by the rules that must name the fault.
+    first, that the graph did not have before; `named` those of them by the rules that must name the fault;
+    `unchecked` why such a rule says that it cannot tell, which it did not say before.
     """
 
     fault: Fault
     planted: str | None
     named: tuple[Finding, ...] = ()
     seen: tuple[Finding, ...] = ()
+    unchecked: tuple[NotChecked, ...] = ()
 
     @property
     def caught(self) -> bool:
@@ -80,9 +82,8 @@ def trials(texts: Sequence[Texts], config: Config, *, seed: int = 0) -> Iterator
     with tempfile.TemporaryDirectory(prefix="mkcov-selftest-") as scratch:
         directory = Path(scratch)
         before = _audited([rank.artifacts() for rank in texts], directory, config)
-        known = {(finding.rule, finding.message, finding.ranks) for finding in before.findings}
         for fault in FAULTS:
-            yield _trial(fault, texts, directory, config, known, seed)
+            yield _trial(fault, texts, directory, config, before, seed)
 
 
 def _trial(  # noqa: PLR0917 - a step of the loop above
@@ -90,7 +91,7 @@ def _trial(  # noqa: PLR0917 - a step of the loop above
     texts: Sequence[Texts],
     directory: Path,
     config: Config,
-    known: set[tuple[str, str, tuple[int, ...]]],
+    before: Report,
     seed: int,
 ) -> Trial:
     for attempt in range(_TRIES):
@@ -102,8 +103,19 @@ def _trial(  # noqa: PLR0917 - a step of the loop above
     else:
         return Trial(fault, None)
     report = _audited(ranks, directory, config)
+    known = {(finding.rule, finding.message, finding.ranks) for finding in before.findings}
     seen = tuple(f for f in report.findings if (f.rule, f.message, f.ranks) not in known)
-    return Trial(fault, planted, tuple(f for f in seen if f.rule in fault.named_by), seen)
+    return Trial(
+        fault,
+        planted,
+        named=tuple(f for f in seen if f.rule in fault.named_by),
+        seen=seen,
+        unchecked=tuple(
+            item
+            for item in report.not_checked
+            if item.rule in fault.named_by and item not in before.not_checked
+        ),
+    )
 
 
 def _audited(ranks: Sequence[RankArtifacts], directory: Path, config: Config) -> Report:
