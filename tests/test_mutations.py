@@ -71,14 +71,24 @@ def test_no_rule_crashes_on_a_graph_that_is_broken_in_several_ways(graph: str, t
         assert [failure for failure in report.failures if failure.internal] == [], seed
 
 
-def test_every_kind_has_sites_on_two_graphs_or_more() -> None:
+# Kinds that need what only some of the built graphs have: puts, all-reduces, the norms of query and key.
+SPECIAL = {
+    "tag lost",
+    "put of one rank dropped",
+    "signals counted twice",
+    "one team for all tiles",
+    "two norms swapped in one layer",
+}
+
+
+def test_every_kind_has_sites_on_two_built_graphs_or_needs_what_one_has() -> None:
     for fault in FAULTS:
-        ranks = {graph: detection.ranks_of(graph) for graph in detection.BUILT}
-        dice = random.Random(fault.name)  # noqa: S311
-        planted = [graph for graph, found in ranks.items() if fault.plant(Site(found, found[0], dice))]
-        needs_a_put = fault.name == "tag lost"
-        needs_norms = fault.name == "two norms swapped in one layer"
-        assert len(planted) >= (1 if needs_a_put or needs_norms else 2), fault.name
+        planted = 0
+        for graph in detection.BUILT:
+            ranks = detection.ranks_of(graph)
+            dice = random.Random(fault.name)  # noqa: S311
+            planted += fault.plant(Site(ranks, ranks[0], dice)) is not None
+        assert planted >= (1 if fault.name in SPECIAL else 2), fault.name
 
 
 def test_before_anything_is_planted_the_graphs_are_clean() -> None:

@@ -50,7 +50,9 @@ def test_the_first_line_is_the_verdict_with_exit_code_and_reason() -> None:
     shown = render(report(Verdict.FAIL, findings=(finding(),)))
     assert shown.startswith("## ❌ mkcov: FAIL (exit 1): 1 error; `MK101` missing-wiring (1)\n")
     passed = render(report(tensors=(tensor("rope_cos", critical=True),)))
-    assert passed.startswith("## ✅ mkcov: PASS (exit 0): no findings; 1 critical tensor wired; wiring only")
+    assert passed.startswith(
+        "## ✅ mkcov: PASS (exit 0): no findings; 1 critical tensor wired; structure only"
+    )
 
 
 def test_a_pass_over_nothing_has_no_tick() -> None:
