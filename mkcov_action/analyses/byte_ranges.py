@@ -20,6 +20,9 @@ MOST_RUNS = 1 << 18
 MOST_STEPS = 1 << 12
 """So many combinations of loops two regions are compared in at most; known graphs need 9."""
 
+MOST_REGIONS = 1 << 14
+"""So many regions are compared with each other at most: their sets take 32 MB and more."""
+
 _MOST_PAIRS = 1 << 12  # so many pairs of regions are compared one by one where there are too many runs
 
 Loop = tuple[int, int]
@@ -71,6 +74,9 @@ class Region(NamedTuple):
 
 EMPTY = Region(0, 0)
 """What a tile with a zero dimension covers."""
+
+EVERYTHING = Region(0, 1 << 64)
+"""All bytes that there can be: what is accessed where nothing is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,6 +266,8 @@ def overlaps(regions: Sequence[Region]) -> tuple[int, ...] | TooCostly:
 
     One sweep over the regions' runs. A region overlaps itself if it has a byte.
     """
+    if len(regions) > MOST_REGIONS:
+        return TooCostly(MOST_REGIONS)
     laid = _laid_out([region for region in regions if region])
     if isinstance(laid, TooCostly):
         return _compared(regions) if len(regions) ** 2 <= _MOST_PAIRS else laid
