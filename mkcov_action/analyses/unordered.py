@@ -1,0 +1,230 @@
+"""Which accesses to the same bytes are ordered, and which are not: sets of accesses, as bitsets.
+
+Order is a relation of events, so accesses are looked up by the events that they wait for and
+trigger, once for each event; tasks are never compared with tasks.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from itertools import accumulate
+from operator import or_
+from typing import NamedTuple
+
+from mkcov_action.analyses.accesses import Accesses, Precision, SlotAccess, TileAccess
+from mkcov_action.analyses.byte_ranges import Region, TooCostly, overlaps
+from mkcov_action.analyses.events import decode
+from mkcov_action.analyses.happens_before import HappensBefore
+
+
+class Entry(NamedTuple):
+    """An access to a tensor in some rank's memory.
+
+    `rank` is the one whose tasks make it. `dependent` and `trigger` are events of the order's
+    EventGraph, NO_EVENT or UNRESOLVED.
+    """
+
+    rank: int
+    access: TileAccess
+    slot: SlotAccess
+    region: Region
+    precision: Precision
+    dependent: int
+    trigger: int
+
+
+def members(accesses: int) -> Iterator[int]:
+    """The members of a set in order."""
+    while accesses:
+        lowest = accesses & -accesses
+        yield lowest.bit_length() - 1
+        accesses ^= lowest
+
+
+class Memory:
+    """All accesses to one tensor in the memory of one rank, in the order of task ids (then ranks).
+
+    A set of them is an int: bit i stands for `entries[i]`. `reading`, `writing` and `remote` are the
+    sets of those that read, surely write, and come by a put. `exact` is False where there are
+    more runs of bytes than can be compared: then accesses overlap where the runs around them do.
+    """
+
+    def __init__(self, tensor: str, rank: int, entries: Iterable[Entry], order: HappensBefore) -> None:
+        self.tensor = tensor
+        self.rank = rank
+        self.entries = tuple(entries)
+        self.everything = (1 << len(self.entries)) - 1
+        self.reading = self._those(entry.slot.reads for entry in self.entries)
+        self.writing = self._those(entry.slot.writes for entry in self.entries)
+        self.remote = self._those(entry.slot.remote for entry in self.entries)
+        self.exact = True
+        self._order = order
+        self._triggering = _ByEvent(entry.trigger for entry in self.entries)
+        self._awaiting = _ByEvent(entry.dependent for entry in self.entries)
+        self._before: dict[int, int] = {}
+        self._after: dict[int, int] = {}
+        self._own: defaultdict[tuple[int, int], int] = defaultdict(int)
+        for index, entry in enumerate(self.entries):
+            if entry.access.tasks == 1:
+                self._own[entry.rank, entry.access.first] |= 1 << index
+        self._overlapping: Mapping[Region, int] | None = None
+
+    @staticmethod
+    def _those(flags: Iterable[bool]) -> int:
+        return reduce(or_, (1 << index for index, flag in enumerate(flags) if flag), 0)
+
+    def before(self, index: int) -> int:
+        """The accesses that are surely over before an access starts."""
+        event = self.entries[index].dependent
+        if event not in self._before:
+            past = self._order.ancestors[event] if event >= 0 else 0
+            self._before[event] = self._triggering.union(past)
+        return self._before[event]
+
+    def after(self, index: int) -> int:
+        """The accesses that surely start only when an access is over."""
+        event = self.entries[index].trigger
+        if event not in self._after:
+            future = self._order.reach[event] if event >= 0 else 0
+            self._after[event] = self._awaiting.union(future)
+        return self._after[event]
+
+    def unordered(self, index: int) -> int:
+        """The accesses of which a task is unordered with another task of an access, whatever the bytes.
+
+        The access itself is among them if it is made by several tasks. Slots of one and the same
+        task are not unordered.
+        """
+        found = self.everything & ~self.before(index) & ~self.after(index)
+        entry = self.entries[index]
+        if entry.access.tasks == 1:
+            found &= ~self._own[entry.rank, entry.access.first]
+        return found
+
+    def overlapping(self, index: int) -> int:
+        """The accesses whose region shares a byte with that of an access; itself, too, if it has a byte."""
+        if self._overlapping is None:
+            self._overlapping = self._compare()
+        return self._overlapping[self.entries[index].region]
+
+    def conflicting(self, index: int) -> int:
+        """The unordered accesses that share a byte with an access, where one of the two surely writes."""
+        found = self.unordered(index)
+        if not self.writing >> index & 1:
+            found &= self.writing
+        return found & self.overlapping(index) if found else 0
+
+    def earlier(self, index: int) -> int:
+        """The accesses with a task whose id is smaller than the largest of an access."""
+        last = self.entries[index].access.last
+        return (1 << bisect_left(self.entries, last, key=_first)) - 1
+
+    def _compare(self) -> Mapping[Region, int]:
+        own: defaultdict[Region, int] = defaultdict(int)
+        for index, entry in enumerate(self.entries):
+            own[entry.region] |= 1 << index
+        regions = list(own)
+        found = overlaps(regions)
+        if isinstance(found, TooCostly):
+            self.exact = False
+            found = overlaps([region.hull for region in regions])
+        if isinstance(found, TooCostly):  # very many regions: any two may overlap
+            return dict.fromkeys(regions, self.everything)
+        return {
+            region: reduce(or_, (own[regions[other]] for other in members(shared)), 0)
+            for region, shared in zip(regions, found, strict=True)
+        }
+
+
+def _first(entry: Entry) -> int:
+    return entry.access.first
+
+
+class _ByEvent:
+    """Sets of accesses by an event of each, and their unions over sets of events.
+
+    Events mostly follow each other, and what is before or after one is then all events on one side of
+    it: these unions are kept, and only events between are joined one by one.
+    """
+
+    def __init__(self, events: Iterable[int]) -> None:
+        sets: defaultdict[int, int] = defaultdict(int)
+        for index, event in enumerate(events):
+            if event >= 0:
+                sets[event] |= 1 << index
+        self._events = sorted(sets)
+        self._sets = sets
+        self._mask = reduce(or_, (1 << event for event in self._events), 0)
+        in_order = [sets[event] for event in self._events]
+        self._below = list(accumulate(in_order, or_, initial=0))
+        self._above = list(accumulate(reversed(in_order), or_, initial=0))[::-1]
+
+    def union(self, events: int) -> int:
+        """The accesses of these events."""
+        missing = self._mask & ~events
+        if not missing:
+            return self._below[-1]
+        lowest, highest = (missing & -missing).bit_length() - 1, missing.bit_length() - 1
+        start, stop = bisect_left(self._events, lowest), bisect_right(self._events, highest)
+        found = self._below[start] | self._above[stop]
+        between = (events & self._mask) >> lowest & ((1 << (highest - lowest)) - 1)
+        for event in members(between):
+            found |= self._sets[event + lowest]
+        return found
+
+
+# --- where accesses land --------------------------------------------------------------------------
+
+
+def memory_of(accesses: Accesses, tensor: str, order: HappensBefore) -> Memory:
+    """The accesses of one rank by itself to a tensor that it writes; the order is of this rank alone.
+
+    Its own puts are among them, though they land in other ranks' memory: what lands in its own is
+    not known.
+    """
+    return Memory(tensor, accesses.rank, _entries(accesses, tensor, order), order)
+
+
+def memories_across(ranks: Sequence[Accesses], tensor: str, order: HappensBefore) -> tuple[Memory, ...]:
+    """The memory of every rank for a tensor that some rank writes; the order is of all these ranks.
+
+    A put's access is in the memory of the rank that its trigger event names; all others are in
+    that of their own rank.
+    """
+    found: dict[int, list[Entry]] = {accesses.rank: [] for accesses in ranks}
+    for accesses in ranks:
+        for entry in _entries(accesses, tensor, order):
+            found[_target(entry, order)].append(entry)
+    return tuple(
+        Memory(tensor, rank, sorted(entries, key=lambda entry: (entry.access.first, entry.rank)), order)
+        for rank, entries in found.items()
+    )
+
+
+def _entries(accesses: Accesses, tensor: str, order: HappensBefore) -> Iterator[Entry]:
+    own = accesses.tensors.get(tensor)
+    if own is None:
+        return
+    pairs = order.events.pairs_of(accesses.rank)
+    for access in own.accesses:
+        pair = pairs[access.pair]
+        yield Entry(
+            accesses.rank,
+            access,
+            accesses.slots[access.slot],
+            own.regions[access.region],
+            own.precision[access.region],
+            pair.dependent,
+            pair.trigger,
+        )
+
+
+def _target(entry: Entry, order: HappensBefore) -> int:
+    """The rank in whose memory an access is."""
+    if not entry.slot.remote:
+        return entry.rank
+    parts = decode(order.events.pairs_of(entry.rank)[entry.access.pair].trigger_id)
+    return parts.rank if parts else entry.rank
