@@ -22,7 +22,8 @@ _SILENCES = {
 # Whatever the rule and kind (any, where empty) says of a rank explains these on it.
 _WHOLESALE = {
     ("MK008", ""): frozenset({"MK301", "MK302", "MK303", "MK304", "MK305", "MK306", "MK307"}),
-    ("MK304", "event 0"): frozenset({"MK306", "MK307"}),
+    ("MK301", ""): frozenset({"MK402", "MK403"}),
+    ("MK304", "event 0"): frozenset({"MK306", "MK307", "MK402", "MK403"}),
     ("MK307", "empty"): frozenset(
         {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302"}
     ),

@@ -5,8 +5,19 @@ A fault knows the rules that must name it and the consequences that may be told 
 
 from __future__ import annotations
 
-from mkcov_action.faults import dispatch, order, ranks, wiring
+from mkcov_action.faults import dispatch, memory, order, ranks, wiring
 from mkcov_action.faults._fault import FAULTS, Fault, Plant
 from mkcov_action.faults.artifacts import RankArtifacts, Site
 
-__all__ = ["FAULTS", "Fault", "Plant", "RankArtifacts", "Site", "dispatch", "order", "ranks", "wiring"]
+__all__ = [
+    "FAULTS",
+    "Fault",
+    "Plant",
+    "RankArtifacts",
+    "Site",
+    "dispatch",
+    "memory",
+    "order",
+    "ranks",
+    "wiring",
+]

@@ -5,8 +5,10 @@ from __future__ import annotations
 from mkcov_action.rules._context import prepared
 from mkcov_action.rules._rule import Context, Rule, Stage
 from mkcov_action.rules.asymmetric_buffer import asymmetric_buffer
+from mkcov_action.rules.data_race import data_race
 from mkcov_action.rules.dead_scratch import dead_scratch
 from mkcov_action.rules.dependency_cycle import dependency_cycle
+from mkcov_action.rules.edge_blind_operator import edge_blind_operator
 from mkcov_action.rules.identical_tasks import identical_tasks
 from mkcov_action.rules.ignored_slot import ignored_slot
 from mkcov_action.rules.incomplete_shuffle import incomplete_shuffle
@@ -21,6 +23,7 @@ from mkcov_action.rules.missing_dispatch import missing_dispatch
 from mkcov_action.rules.missing_wiring import missing_wiring
 from mkcov_action.rules.multiplied_residual import multiplied_residual
 from mkcov_action.rules.null_slot import null_slot
+from mkcov_action.rules.out_of_bounds import out_of_bounds
 from mkcov_action.rules.partial_wiring import partial_wiring
 from mkcov_action.rules.position_blind_attention import position_blind_attention
 from mkcov_action.rules.producer_after_consumer import producer_after_consumer
@@ -35,6 +38,7 @@ from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
 from mkcov_action.rules.uninitialised_read import uninitialised_read
 from mkcov_action.rules.unknown_key import unknown_key
+from mkcov_action.rules.unordered_read import unordered_read
 from mkcov_action.rules.unordered_team import unordered_team
 from mkcov_action.rules.unreachable_task import unreachable_task
 from mkcov_action.rules.unreadable_artifact import unreadable_artifact
@@ -77,6 +81,10 @@ RULES: tuple[Rule, ...] = (
     producer_after_consumer,
     unawaited_task,
     malformed_skeleton,
+    edge_blind_operator,
+    out_of_bounds,
+    unordered_read,
+    data_race,
     inconsistent_type,
     rank_divergence,
     remote_trigger_mismatch,

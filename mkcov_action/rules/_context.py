@@ -6,11 +6,13 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+from mkcov_action.analyses.accesses import accesses_of
 from mkcov_action.analyses.consumption import Consumption, consumption_of
 from mkcov_action.analyses.events import EventGraph, events_of, is_tagged, joined
 from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
 from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
 from mkcov_action.analyses.operators import Operators, operators_of
+from mkcov_action.analyses.races import Order, RaceReport, race_report
 from mkcov_action.analyses.startable import Startable, startable_of
 from mkcov_action.config import Config
 from mkcov_action.megakernel import Megakernel, Rank
@@ -84,6 +86,18 @@ class Context:
         events = self.events(rank)
         return self._once(("order", rank.number), lambda: happens_before_of(events, forgiven=events.too_many))
 
+    def races(self, rank: Rank) -> RaceReport | NoOrder:
+        """What nothing orders in the memory of an audited rank by itself."""
+        return self._once(("races", rank.number), lambda: self._races(rank))
+
+    def _races(self, rank: Rank) -> RaceReport | NoOrder:
+        order = self.order(rank)
+        if isinstance(order, NoOrder):
+            return order
+        operators = self.operators(rank)
+        accesses = accesses_of(rank, self.consumption(rank), operators, self.events(rank))
+        return race_report(Order(accesses, order, operators.calls))
+
     def _once(self, key: tuple[Hashable, int], make: Callable[[], _Made]) -> _Made:
         if key not in self._made:
             self._made[key] = make()
@@ -94,7 +108,8 @@ class Context:
 def prepared(rank: Rank) -> Mapping[Hashable, Any]:
     """The analyses of an audited rank by itself that rules ask for, by name."""
     context = Context(Megakernel(graph="", ranks=(rank,)), Config())
-    for analysis in (context.consumption, context.events, context.startable, context.operators):
+    wanted = (context.consumption, context.events, context.startable, context.operators, context.races)
+    for analysis in wanted:
         analysis(rank)
     return {name: made for (name, _), made in context._made.items()}  # noqa: SLF001 - a context of our own
 

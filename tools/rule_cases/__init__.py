@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tools.rule_cases import artifacts, dispatch, order, ranks, wiring
+from tools.rule_cases import artifacts, dispatch, memory, order, ranks, wiring
 from tools.rule_cases.case import CASES, Case
 
-__all__ = ["CASES", "Case", "artifacts", "dispatch", "order", "ranks", "wiring"]
+__all__ = ["CASES", "Case", "artifacts", "dispatch", "memory", "order", "ranks", "wiring"]

@@ -184,26 +184,32 @@ def topological_order(out: Path) -> None:
 
 @case("unawaited-task", "bad")
 def leaf_without_end(out: Path) -> None:
-    """The last tile of a layer triggers an event of its own, for which nothing waits."""
+    """A result that nobody takes, whose task triggers an event of its own instead of the last one."""
+    graph = Small()
+    first = graph.operators[0]
+    graph.operator("TASK_IDENTITY", [graph.x], [graph.model("result", (2, 16))], waits_for=first)
+    weight = graph.model("layer_0_proj", (16, 16))
+    graph.operator("TASK_LINEAR_SM100", [graph.x, weight], [graph.y], grid=2, waits_for=first)
 
     def change(tasks: Any, events: Any) -> None:
-        task = tasks[4]
-        events[task["trigger_event"]]["num_triggers"] -= 1
-        task["trigger_event"] = len(events) - 1
-        events.insert(-1, {"event_type": 900, "num_triggers": 1, "first_task_id": 0, "last_task_id": 0})
-        for other in tasks[2:]:
-            if other is not task and other["trigger_event"] == len(events) - 2:
-                other["trigger_event"] += 1
+        end = len(events) - 1
+        events[end]["num_triggers"] -= 1
+        for task in tasks[2:]:
+            if task["trigger_event"] == end and task["outputs"][0]["base_ptr"] != "result":
+                task["trigger_event"] = end + 1
+        events.insert(end, {"event_type": 900, "num_triggers": 1, "first_task_id": 0, "last_task_id": 0})
 
-    edited(out, change)
+    edited(out, change, graph.head())
 
 
 @case("unawaited-task", "ok")
 def leaves_trigger_the_end(out: Path) -> None:
     """A result that nobody takes: its task triggers the last event, as the generator lets every leaf do."""
     graph = Small()
-    graph.operator("TASK_IDENTITY", [graph.x], [graph.model("result", (2, 16))])
-    graph.linear("layer_0_proj", graph.x, graph.y)
+    first = graph.operators[0]
+    graph.operator("TASK_IDENTITY", [graph.x], [graph.model("result", (2, 16))], waits_for=first)
+    weight = graph.model("layer_0_proj", (16, 16))
+    graph.operator("TASK_LINEAR_SM100", [graph.x, weight], [graph.y], grid=2, waits_for=first)
     graph.head().write(out)
 
 
