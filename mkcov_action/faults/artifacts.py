@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mkcov_action.task_graph import INVALID_EVENT
-from mkcov_action.task_types import TASK_TYPE_NUMBERS
+from mkcov_action.task_types import TASK_TYPE_NUMBERS, TASK_TYPES, SlotUse
 
 Task = dict[str, Any]
 Event = dict[str, Any]
@@ -48,6 +48,17 @@ class RankArtifacts:
     def is_known(self, task: int) -> bool:
         """Whether a task's type is one whose slots have known roles, by the generator's numbers."""
         return self.tasks[task]["task_type"] in TASK_TYPE_NUMBERS
+
+    def exact(self, task: int, side: str) -> list[Tensor]:
+        """A task's tensors on one side whose tiles are exactly what its kernel accesses."""
+        role = TASK_TYPES.get(TASK_TYPE_NUMBERS.get(self.tasks[task]["task_type"], ""))
+        slots = () if role is None else role.inputs if side == "inputs" else role.outputs
+        tensors = self.tasks[task][side] or ()
+        return [
+            tensor
+            for tensor, slot in zip(tensors, slots, strict=False)
+            if slot.exact and slot.use is not SlotUse.DUMMY
+        ]
 
     def operands(self, side: str = "inputs") -> list[Tensor]:
         """The tensors of one side of all tasks."""

@@ -36,8 +36,7 @@ def offset_past_the_end(site: Site) -> str | None:
         for index, task in enumerate(rank.tasks)
         if len(task["outputs"] or ()) == 1
         and len(task["inputs"] or ()) == 2
-        and rank.is_known(index)
-        and _plain(task["outputs"][0], sizes)
+        and any(_plain(tensor, sizes) for tensor in rank.exact(index, "outputs"))
     ]
     chosen = site.one_of(tiles)
     if chosen is None:
@@ -48,7 +47,7 @@ def offset_past_the_end(site: Site) -> str | None:
     return f"a tile of {rank.tasks[chosen]['outputs'][0]['base_ptr']} ends behind it"
 
 
-@fault("MK402", also=("MK403", "MK306"))
+@fault("MK402", also=("MK403", "MK505"))
 def edge_lost(site: Site) -> str | None:
     """On all ranks an operator waits for an earlier one than that whose result it reads."""
     rank = site.rank
@@ -57,8 +56,8 @@ def edge_lost(site: Site) -> str | None:
         producers, consumers = rank.triggering(event), rank.waiting(event)
         if not producers or not consumers or not all(map(rank.is_known, (*producers, *consumers))):
             continue
-        written = {t["base_ptr"] for task in producers for t in rank.tasks[task]["outputs"] or ()}
-        read = {t["base_ptr"] for task in consumers for t in rank.tasks[task]["inputs"] or ()}
+        written = {t["base_ptr"] for task in producers for t in rank.exact(task, "outputs")}
+        read = {t["base_ptr"] for task in consumers for t in rank.exact(task, "inputs")}
         earlier = rank.event_of(rank.tasks[producers[0]]["dependent_event"])
         if earlier is not None and written & read:
             choices.append((event, earlier))
@@ -92,8 +91,8 @@ _BYTES = {930: 1, 941: 2, 940: 2, 950: 4, 955: 4, 965: 8}
 def _ends(rank: RankArtifacts, name: str) -> set[int]:
     """Where the output tiles of known operators end in a buffer."""
     ends = set()
-    for index, task in enumerate(rank.tasks):
-        for tensor in (task["outputs"] or ()) if rank.is_known(index) else ():
+    for index in range(len(rank.tasks)):
+        for tensor in rank.exact(index, "outputs"):
             if tensor["base_ptr"] == name and tensor["data_type"] in _BYTES and 0 not in tensor["dims"]:
                 steps = zip(tensor["dims"], tensor["strides"], strict=True)
                 last = sum((dim - 1) * stride for dim, stride in steps)

@@ -11,7 +11,7 @@ from mkcov_action.task_graph import INVALID_EVENT
 _POSITION = 0xFFFFFFFF
 
 
-@fault("MK302", also=("MK109", "MK103", "MK102"))
+@fault("MK302", also=("MK102", "MK103", "MK109", "MK402", "MK403"))
 def task_dropped(site: Site) -> str | None:
     """A task is missing, and its event still counts it."""
     rank = site.rank
@@ -100,7 +100,7 @@ def tag_strayed(site: Site) -> str | None:
     return "a tag stands where no put is"
 
 
-@fault("MK307", also=("MK306",))
+@fault("MK307", also=("MK306", "MK402", "MK403"))
 def dependency_retargeted(site: Site) -> str | None:
     """A task waits for an earlier event than it should."""
     rank = site.rank
@@ -184,7 +184,7 @@ def waits_for_event_0(site: Site) -> str | None:
     return "a task waits for event 0"
 
 
-@fault("MK306")
+@fault("MK306", also=("MK402", "MK403"))
 def leaf_misses_the_end(site: Site) -> str | None:
     """A task triggers an event of its own, for which nothing waits."""
     rank = site.rank

@@ -66,7 +66,7 @@ def reader_of_another_buffer(site: Site) -> str | None:
     return f"lost is read in place of {old}"
 
 
-@fault("MK109")
+@fault("MK109", also=("MK402", "MK403"))
 def reader_dropped(site: Site) -> str | None:
     """One of a buffer's writers is pointed at a new buffer that nothing reads."""
     rank = site.rank
@@ -76,7 +76,10 @@ def reader_dropped(site: Site) -> str | None:
     old = site.one_of(name for name, tasks in writers.items() if len(tasks) > 1)
     if old is None:
         return None
-    lines = '  void *lost;\n  CUDA_CHECK(cudaMalloc(&lost, 64));\n  all_tensors["lost"] = lost;\n'
+    size = re.search(rf"cudaMalloc\(&{old}, (\d+)\)", rank.kernel)
+    if size is None:
+        return None
+    lines = f'  void *lost;\n  CUDA_CHECK(cudaMalloc(&lost, {size[1]}));\n  all_tensors["lost"] = lost;\n'
     rank.kernel = rank.kernel.replace(f"  void *{old};", f"{lines}  void *{old};")
     for tensor in site.one_of(writers[old])["outputs"]:
         if tensor["base_ptr"] == old:
