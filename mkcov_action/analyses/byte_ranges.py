@@ -64,6 +64,16 @@ class Region(NamedTuple):
         return prod(count for count, _ in self.loops) if self.width else 0
 
     @property
+    def nested(self) -> bool:
+        """Whether each loop steps over all that the loops before it hold, so that no byte is held twice."""
+        held = self.width
+        for count, stride in self.loops:
+            if stride < held:
+                return False
+            held += (count - 1) * stride
+        return True
+
+    @property
     def hull(self) -> Region:
         """The smallest run that holds all of it."""
         return Region(self.start, self.stop - self.start)
