@@ -85,11 +85,12 @@ FORMS = [  # data type, dims, strides
     (941, (2, 2), (8, 1)),
     (941, (2, 4), (1, 8)),  # column-major
     (930, (2, 2, 4), (16, 4, 1)),
-    (930, (3, 4), (2, 1)),  # overlaps itself
+    (930, (3, 4), (3, 2)),  # overlaps itself
     (930, (2, 4, 2), (8, 1, 16)),  # strides in no order
     (930, (8, 0), (8, 1)),  # nothing
     (925, (8,), (1,)),  # elements of no whole size
     (941, (8,), (1, 1)),  # a broken tile
+    (930, (4,), (-1,)),  # another
 ]
 OPERANDS = (
     *(
@@ -145,7 +146,7 @@ def by_task(rank: Rank, skipped: set[int], unnamed: set[tuple[int, str, int]]) -
 def bytes_by_hand(operand: int, extent: str) -> set[int] | None:
     """The bytes that an access may touch; None where nobody knows."""
     _, offset, data_type, dims, strides = OPERANDS[operand]
-    if data_type == 925 or len(dims) != len(strides):
+    if data_type == 925 or len(dims) != len(strides) or min(strides) < 0:
         return None
     size = {930: 1, 941: 2}[data_type]
     if extent == "slice":

@@ -150,7 +150,7 @@ def _merged(loops: Iterable[Loop]) -> list[Loop]:
     for stride, count in left:
         for place, (inner, step) in enumerate(found):
             times, rest = divmod(stride, step)
-            if not rest and times <= inner and (inner > 1 or times == 1):
+            if not rest and times <= inner:
                 found[place] = (inner + times * (count - 1), step)
                 break
         else:
