@@ -104,7 +104,15 @@ def test_a_region_holds_the_bytes_of_its_tile(one: Tile) -> None:
     first = (members & -members).bit_length() - 1
     assert region.start == first if members else region == EMPTY
     assert expanded(union([region.hull])) == ((1 << region.stop) - (1 << first) if members else 0)
-    event(f"{len(region.loops)} loops")
+    assert not region.nested or members.bit_count() == region.runs * region.width
+    event(f"{len(region.loops)} loops, nested: {region.nested}")
+
+
+@pytest.mark.parametrize("stride, nested", [(7, False), (9, True), (10, True)])
+def test_a_region_is_nested_where_each_period_holds_all_of_the_one_within(stride: int, nested: bool) -> None:
+    region = tile(0, (2, 3), (stride, 4), 3)
+    assert region == Region(0, 3, ((3, 12), (2, stride * 3)))
+    assert region.nested is nested
 
 
 @given(tiles(), tiles())

@@ -121,7 +121,9 @@ def accesses_of(rank: Rank, consumption: Consumption, operators: Operators, even
 def region_of(operand: Operand, extent: Extent) -> tuple[Region, Precision]:
     """The region of a tile and how well it tells what is accessed.
 
-    Of a superset the run around it: what is accessed is somewhere within.
+    What is accessed of a superset lies within the tile, unless that is of no array: where a tile
+    overlaps itself or its strides are in no order (split-KV partials, [32, 1, 512]), kernels find
+    their part by an arithmetic of their own. Of these, the run around the tile.
     """
     size = DATA_TYPE_BYTES.get(operand.data_type)
     if size is None or len(operand.dims) != len(operand.strides) or min(operand.strides, default=0) < 0:
@@ -129,8 +131,13 @@ def region_of(operand: Operand, extent: Extent) -> tuple[Region, Precision]:
     skipped = 1 if extent is Extent.SLICE else 0
     region = tile(operand.offset, operand.dims[skipped:], operand.strides[skipped:], size)
     if extent is Extent.SUPERSET:
-        return region.hull, Precision.SUPERSET
+        regular = region.nested and sorted(operand.strides) in _both_ways(operand.strides)
+        return (region if regular else region.hull), Precision.SUPERSET
     return region, Precision.EXACT
+
+
+def _both_ways(strides: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    return list(strides), list(reversed(strides))
 
 
 class _Found(NamedTuple):
@@ -179,7 +186,11 @@ class _Reader:
         return Accesses(
             self._rank.number,
             slots,
-            {tensor: self._described(tensor, own, slots) for tensor, own in sorted(found.items())},
+            {
+                tensor: self._described(tensor, own, slots)
+                for tensor, own in sorted(found.items())
+                if any(slots[access.slot].writes for access in own)  # else the runtime's own tasks claim to
+            },
         )
 
     def _places(self, call: OperatorCall) -> tuple[list[_Place], list[_Place]]:

@@ -64,6 +64,16 @@ class Region(NamedTuple):
         return prod(count for count, _ in self.loops) if self.width else 0
 
     @property
+    def nested(self) -> bool:
+        """Whether each loop steps over all that the loops before it hold, so that no byte is held twice."""
+        held = self.width
+        for count, stride in self.loops:
+            if stride < held:
+                return False
+            held += (count - 1) * stride
+        return True
+
+    @property
     def hull(self) -> Region:
         """The smallest run that holds all of it."""
         return Region(self.start, self.stop - self.start)
@@ -140,7 +150,7 @@ def _merged(loops: Iterable[Loop]) -> list[Loop]:
     for stride, count in left:
         for place, (inner, step) in enumerate(found):
             times, rest = divmod(stride, step)
-            if not rest and times <= inner and (inner > 1 or times == 1):
+            if not rest and times <= inner:
                 found[place] = (inner + times * (count - 1), step)
                 break
         else:
