@@ -29,7 +29,7 @@ _WHOLESALE = {
     ),
 }
 # What a rank shows that differs from the others, whatever the reason.
-_DIVERGENCE = frozenset({"MK501", "MK502", "MK505"})
+_DIVERGENCE = frozenset({"MK501", "MK502", "MK504", "MK505"})
 # Operands that stand where another tensor belongs: uninitialised memory, nullptr.
 _USURPERS = frozenset({"MK103", "MK106", "MK202"})
 # Those of them that name slots without a tensor.

@@ -14,7 +14,7 @@ import pytest
 
 from mkcov_action.audit import audit
 from mkcov_action.config import Config
-from mkcov_action.finding import Finding, Operator, Severity
+from mkcov_action.finding import Confidence, Finding, Operator, Severity
 from mkcov_action.report import Report, Status, Verdict
 
 CORPUS = Path(__file__).parents[2] / "shared" / "corpus"
@@ -179,7 +179,8 @@ def test_cutting_one_norm_from_qwen_gives_one_finding_that_names_it(
             return tensor
         return None if how == "by nullptr" else tensor | {"base_ptr": "layer_0_k_norm"}
 
-    (finding,) = loud(edited(graph, tmp_path, cut))
+    # That two ranks race has a test of its own.
+    (finding,) = (found for found in loud(edited(graph, tmp_path, cut)) if found.rule != "MK504")
     assert finding.rule == ("MK106" if how == "by nullptr" else "MK102")
     assert "layer_1_k_norm" in finding.message
     assert finding.severity is Severity.ERROR
@@ -218,7 +219,7 @@ def test_the_identical_quantize_tasks_are_one_finding() -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_of_order_and_dispatch_nothing_else_is_wrong(graph: str) -> None:
-    loud_rules = {finding.rule for finding in loud(report_of(graph)) if "MK2" < finding.rule < "MK5"}
+    loud_rules = {finding.rule for finding in loud(report_of(graph)) if "MK2" < finding.rule < "MK4"}
     assert loud_rules == (set() if graph.startswith("qwen3") else {"MK205", "MK302"})
 
 
@@ -237,3 +238,43 @@ def test_the_output_projection_is_not_summed_over_the_ranks() -> None:
 )
 def test_the_ranks_of_real_graphs_agree(graph: str) -> None:
     assert findings(graph, "MK501") == findings(graph, "MK502") == []
+
+
+# --- memory ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "graph, decode, layers",
+    [
+        ("deepseek-v3-2layers", "TASK_MLA_MTP_DECODE_SM100", ("layer 0", "layer 3")),
+        ("deepseek-v3-2layers-tp2", "TASK_MLA_MTP_DECODE_TP2_SM100", ("layer 0", "layer 3")),
+        ("deepseek-v3-61layers-tp8", "TASK_MLA_MTP_DECODE_TP8_SM100", tuple(f"layer {n}" for n in range(61))),
+    ],
+)
+def test_the_decode_does_not_wait_for_the_gather_and_all_else_follows(
+    graph: str, decode: str, layers: tuple[str, ...]
+) -> None:
+    (finding,) = (f for f in loud(report_of(graph)) if f.rule.startswith("MK4"))
+    assert (finding.rule, finding.tensor, finding.members) == ("MK402", "contiguous_kv", layers)
+    assert finding.confidence is Confidence.POSSIBLE
+    assert f"{decode} variant 0 reads contiguous_kv" in finding.message
+    assert "does not wait for TASK_MLA_KV_GATHER_SM100 variant 0" in finding.message
+    assert "c_latent_out" in finding.message  # the reuse of scratch is a number, and no finding
+    (cause,) = findings(graph, "MK308")
+    assert cause.operator == Operator("TASK_MLA_KV_GATHER_SM100", 0)
+
+
+def test_each_sum_reads_its_own_tile_too_early_and_the_peer_overwrites_the_buffer() -> None:
+    """256 tasks a rank read their rank's partial sum; 256 pairs of puts and sums share a buffer."""
+    early = [f for f in findings("qwen3-8b-hopper-2layers-tp2", "MK504") if f.severity is Severity.ERROR]
+    assert {f.tensor for f in early} == {"attn_proj_out", "mlp_out"}
+    assert sum(f.tasks for f in early) == 256
+    assert all(f.ranks == (0, 1) for f in early)
+    (late,) = (f for f in findings("qwen3-8b-hopper-2layers-tp2", "MK504") if f.severity is Severity.WARNING)
+    assert (late.tensor, late.tasks, late.ranks) == ("all_reduce_buf", 256, (0, 1))
+
+
+def test_of_one_rank_alone_nothing_is_guessed() -> None:
+    report = audit(Config(paths=(str(CORPUS / "qwen3-8b-hopper-2layers-tp2"),), root=CORPUS, ranks=(0,)))
+    assert loud(report) == []
+    assert {item.rule for item in report.not_checked} == {"MK502", "MK504"}

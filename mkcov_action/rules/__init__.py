@@ -5,6 +5,7 @@ from __future__ import annotations
 from mkcov_action.rules._context import prepared
 from mkcov_action.rules._rule import Context, Rule, Stage
 from mkcov_action.rules.asymmetric_buffer import asymmetric_buffer
+from mkcov_action.rules.cross_rank_race import cross_rank_race
 from mkcov_action.rules.data_race import data_race
 from mkcov_action.rules.dead_scratch import dead_scratch
 from mkcov_action.rules.dependency_cycle import dependency_cycle
@@ -89,6 +90,7 @@ RULES: tuple[Rule, ...] = (
     rank_divergence,
     remote_trigger_mismatch,
     asymmetric_buffer,
+    cross_rank_race,
     unordered_team,
     unreduced_partial,
     multiplied_residual,

@@ -68,6 +68,11 @@ class Context:
         """The events of all audited ranks, where a put triggers the event of the rank that it targets."""
         return self._once(("events of all", -1), lambda: joined([self.events(rank) for rank in self.ranks]))
 
+    def all_order(self) -> HappensBefore | NoOrder:
+        """The order of the tasks of all audited ranks together; counts are taken as right."""
+        events = self.all_events()
+        return self._once(("order of all", -1), lambda: happens_before_of(events, forgiven=events.too_many))
+
     def startable(self, rank: Rank) -> Startable:
         """What can start in an audited rank by itself, its trigger counts as they are."""
         return self._once(("startable", rank.number), lambda: startable_of(self.events(rank)))

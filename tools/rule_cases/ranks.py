@@ -233,3 +233,52 @@ def added_to_the_residual(out: Path) -> None:
 @case("multiplied-residual", "ok")
 def added_to_zeros(out: Path) -> None:
     write_ranks([_split_k(rank, cleared=True) for rank in range(2)], out)
+
+
+# --- MK504 cross-rank-race ------------------------------------------------------------------------
+
+
+def _summed(rank: int, *, own_buffers: bool, waits: bool) -> GraphBuilder:
+    """Two sums over the ranks, one after the other, into one buffer or into two.
+
+    As upstream builds them, each waits for the peer's tile only; with `waits` it takes zeros for its own
+    rank's part, which comes in by an edge of its own.
+    """
+    graph = Small(rank, 2)
+    zeros = graph.model("zeros", (2, 16)) if waits else None
+    source, last, shared = graph.x, graph.operators[0], None
+    for layer in range(2):
+        if shared is None or own_buffers:
+            shared = graph.symmetric(f"layer_{layer}_buffer", (2, 2, 16))
+        partial, total = (
+            graph.scratch(f"layer_{layer}_partial", (2, 16)),
+            graph.scratch(f"sum_{layer}", (2, 16)),
+        )
+        weight = graph.model(f"layer_{layer}_proj", (16, 16))
+        linear = graph.operator("TASK_LINEAR_SM100", [source, weight], [partial], waits_for=last)
+        put = graph.operator("TASK_NVSHMEM_ALLGATHER_STRIDED_PUT", [partial], [shared], waits_for=linear)
+        last = graph.operator("TASK_REDUCE", [zeros or partial, shared], [total], waits_for=put)
+        source = total
+    graph.operator("TASK_IDENTITY", [source], [graph.y], waits_for=last)
+    return graph.head()
+
+
+@case("cross-rank-race", "bad")
+def sum_before_its_own_tile(out: Path) -> None:
+    write_ranks([_summed(rank, own_buffers=True, waits=False) for rank in range(2)], out)
+
+
+@case("cross-rank-race", "bad")
+def one_buffer_for_two_sums(out: Path) -> None:
+    write_ranks([_summed(rank, own_buffers=False, waits=True) for rank in range(2)], out)
+
+
+@case("cross-rank-race", "ok")
+def zeros_and_a_buffer_each(out: Path) -> None:
+    write_ranks([_summed(rank, own_buffers=True, waits=True) for rank in range(2)], out)
+
+
+@case("cross-rank-race", "ok")
+def one_rank_alone(out: Path) -> None:
+    """What orders the ranks is not known: not checked."""
+    write_ranks([_summed(0, own_buffers=False, waits=False)], out)
