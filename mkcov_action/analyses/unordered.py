@@ -232,10 +232,10 @@ class _ByEvent:
 
 
 def memory_of(accesses: Accesses, tensor: str, order: HappensBefore) -> Memory:
-    """The accesses of one rank by itself to a tensor that it writes; the order is of this rank alone.
+    """The accesses of one rank by itself to a tensor that it writes.
 
-    Its own puts are among them, though they land in other ranks' memory: what lands in its own is
-    not known.
+    Its own puts are among them (`remote`), though they land in other ranks' memory: what lands in its
+    own is not known.
     """
     return Memory(tensor, accesses.rank, _entries(accesses, tensor, order), order)
 
