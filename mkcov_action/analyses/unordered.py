@@ -15,7 +15,7 @@ from operator import or_
 from typing import NamedTuple
 
 from mkcov_action.analyses.accesses import Accesses, Precision, SlotAccess, TileAccess
-from mkcov_action.analyses.byte_ranges import Region, TooCostly, overlaps
+from mkcov_action.analyses.byte_ranges import Bytes, Region, TooCostly, missing, overlaps, union
 from mkcov_action.analyses.events import decode
 from mkcov_action.analyses.happens_before import HappensBefore
 
@@ -67,14 +67,18 @@ class Memory:
         self._before: dict[int, int] = {}
         self._after: dict[int, int] = {}
         self._own: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._of_call: defaultdict[tuple[int, int], int] = defaultdict(int)
         for index, entry in enumerate(self.entries):
+            self._of_call[entry.rank, entry.access.call] |= 1 << index
             if entry.access.tasks == 1:
                 self._own[entry.rank, entry.access.first] |= 1 << index
         self._overlapping: Mapping[Region, int] | None = None
+        self._last: dict[tuple[Region, int], int] = {}
+        self._rests: dict[tuple[Region, frozenset[Region]], Bytes | TooCostly] = {}
 
     @staticmethod
     def _those(flags: Iterable[bool]) -> int:
-        return reduce(or_, (1 << index for index, flag in enumerate(flags) if flag), 0)
+        return int("".join("1" if flag else "0" for flag in flags)[::-1] or "0", 2)
 
     def before(self, index: int) -> int:
         """The accesses that are surely over before an access starts."""
@@ -121,6 +125,54 @@ class Memory:
         """The accesses with a task whose id is smaller than the largest of an access."""
         last = self.entries[index].access.last
         return (1 << bisect_left(self.entries, last, key=_first)) - 1
+
+    def last_writes(self, index: int) -> int:
+        """The writes that leave what an access finds in its bytes, if calls ran in the order of ids.
+
+        From the last call before it backwards, those calls whose writes reach a byte of it that no later
+        one reaches; of these calls all writes that share a byte with it. A call counts as before an
+        access if a task of it has a smaller id; of one rank, the access's own call is none of them.
+        What is chosen at run time counts as written whole: a full batch does. An accumulation
+        counts as a write, too. Dearer than the other sets: ask for accesses that conflict with writes.
+        """
+        entry = self.entries[index]
+        found = self.writing & self.earlier(index) & self.overlapping(index)
+        key = entry.region, found & ~self._of_call[entry.rank, entry.access.call]
+        if key not in self._last:
+            self._last[key] = self._leaving(*key)
+        return self._last[key]
+
+    def _leaving(self, region: Region, writes: int) -> int:
+        """Of some writes to a region those of calls that later ones do not hide."""
+        whole = union([region])
+        left = whole if isinstance(whole, TooCostly) else whole.total
+        hiding: set[Region] = set()
+        found = 0
+        while writes and left != 0:
+            if isinstance(left, TooCostly):
+                self.exact = False
+                return found | writes
+            last = self.entries[writes.bit_length() - 1]
+            own = writes & self._of_call[last.rank, last.access.call]
+            writes ^= own
+            entries = [self.entries[index] for index in members(own)]
+            new = {entry.region for entry in entries if entry.precision is not Precision.UNKNOWN} - hiding
+            reached = any(entry.precision is Precision.UNKNOWN for entry in entries)
+            if new:
+                hiding |= new
+                rest = self._rest(region, frozenset(hiding))
+                reached |= isinstance(rest, TooCostly) or rest.total < left
+                left = rest if isinstance(rest, TooCostly) else rest.total
+            if reached:
+                found |= own
+        return found
+
+    def _rest(self, region: Region, hiding: frozenset[Region]) -> Bytes | TooCostly:
+        """What some regions leave of another: layers repeat each other."""
+        key = region, hiding
+        if key not in self._rests:
+            self._rests[key] = missing([region], hiding)
+        return self._rests[key]
 
     def _compare(self) -> Mapping[Region, int]:
         own: defaultdict[Region, int] = defaultdict(int)
@@ -180,10 +232,10 @@ class _ByEvent:
 
 
 def memory_of(accesses: Accesses, tensor: str, order: HappensBefore) -> Memory:
-    """The accesses of one rank by itself to a tensor that it writes; the order is of this rank alone.
+    """The accesses of one rank by itself to a tensor that it writes.
 
-    Its own puts are among them, though they land in other ranks' memory: what lands in its own is
-    not known.
+    Its own puts are among them (`remote`), though they land in other ranks' memory: what lands in its
+    own is not known.
     """
     return Memory(tensor, accesses.rank, _entries(accesses, tensor, order), order)
 
