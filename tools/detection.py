@@ -201,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("faults", nargs="*", metavar="FAULT", help="kinds to plant (default: all)")
     parser.add_argument(
-        "--sites", type=int, default=8, help="sites a kind and graph, and 20 in all (default 8)"
+        "--sites", type=int, default=4, help="sites a kind and graph, and 20 in all (default 4)"
     )
     parser.add_argument("--write", action="store_true", help="write the table into docs/detection.md")
     options = parser.parse_args(arguments)

@@ -139,6 +139,22 @@ class RankArtifacts:
             for head, end in zip(heads, ends, strict=True)
         ]
 
+    def slots_by_kind(self, pattern: str) -> dict[tuple[int, int], set[int]]:
+        """The slots that each branch names in a way that the pattern finds, by task type number and variant.
+
+        The i-th type name of the dispatcher belongs to the i-th smallest number in the graph.
+        """
+        branches = self.branches()
+        names = list(dict.fromkeys(type_name for type_name, _, _, _ in branches))
+        numbers = sorted({task["task_type"] for task in self.tasks[2:]})
+        if len(names) != len(numbers):
+            return {}
+        number_of = dict(zip(names, numbers, strict=True))
+        return {
+            (number_of[type_name], variant): set(map(int, re.findall(pattern, self.kernel[start:end])))
+            for type_name, variant, start, end in branches
+        }
+
     def write(self, directory: Path) -> None:
         """Writes both files under the names that the demos give them."""
         (directory / f"kernel_{self.number}.cu").write_text(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import re
 
 from mkcov_action.faults._fault import fault
 from mkcov_action.faults.artifacts import RankArtifacts, Site, Task
@@ -39,7 +38,7 @@ def variant_that_does_not_exist(site: Site) -> str | None:
 def slot_dropped(site: Site) -> str | None:
     """An operator's tasks lose their last input, which its body takes."""
     rank = site.rank
-    used = _used_inputs(rank)
+    used = rank.slots_by_kind(r"input_(?:tma_desc_)?ptrs\[(\d+)\]")
     fitting = [
         (task["task_type"], task["variant_id"])
         for task in _models(rank)
@@ -108,22 +107,3 @@ def _duplicate(rank: RankArtifacts, place: int) -> None:
 
 def _models(rank: RankArtifacts) -> list[Task]:
     return rank.tasks[2:]
-
-
-def _used_inputs(rank: RankArtifacts) -> dict[tuple[int, int], set[int]]:
-    """The input slots that each branch names, by task type number and variant.
-
-    The i-th type name of the dispatcher belongs to the i-th smallest number in the graph.
-    """
-    branches = rank.branches()
-    names = list(dict.fromkeys(type_name for type_name, _, _, _ in branches))
-    numbers = sorted({task["task_type"] for task in _models(rank)})
-    if len(names) != len(numbers):
-        return {}
-    number_of = dict(zip(names, numbers, strict=True))
-    return {
-        (number_of[type_name], variant): {
-            int(slot) for slot in re.findall(r"input_(?:tma_desc_)?ptrs\[(\d+)\]", rank.kernel[start:end])
-        }
-        for type_name, variant, start, end in branches
-    }

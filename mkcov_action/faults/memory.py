@@ -26,7 +26,7 @@ def allocation_shrunk(site: Site) -> str | None:
     return f"{name} is too small"
 
 
-@fault("MK401", also=("MK402", "MK403"))
+@fault("MK401", also=("MK402", "MK403", "MK406"))
 def offset_past_the_end(site: Site) -> str | None:
     """On all ranks a tile of a linear layer's output lies half behind its buffer."""
     rank = site.rank
@@ -45,6 +45,31 @@ def offset_past_the_end(site: Site) -> str | None:
         tensor = each.tasks[chosen]["outputs"][0]
         tensor["offset"] = sizes[tensor["base_ptr"]] - 2
     return f"a tile of {rank.tasks[chosen]['outputs'][0]['base_ptr']} ends behind it"
+
+
+@fault("MK406", also=("MK401", "MK402"))
+def tile_misaligned(site: Site) -> str | None:
+    """On all ranks a tile that the kernel takes by a TMA descriptor begins two bytes late."""
+    rank = site.rank
+    slots = rank.slots_by_kind(r"input_tma_desc_ptrs\[(\d+)\]")
+    places = [
+        (index, slot)
+        for index, task in enumerate(rank.tasks)
+        if index > 1
+        for slot in sorted(slots.get((task["task_type"], task["variant_id"]), ()))
+        if slot < len(task["inputs"] or ()) and _tile(task["inputs"][slot])
+    ]
+    place = site.one_of(places)
+    if place is None:
+        return None
+    task, slot = place
+    for each in site.ranks:
+        each.tasks[task]["inputs"][slot]["offset"] += 2
+    return f"a tile of {rank.tasks[task]['inputs'][slot]['base_ptr']} begins two bytes late"
+
+
+def _tile(tensor: dict[str, object]) -> bool:
+    return tensor["data_type"] in _BYTES and tensor["base_ptr"] != "nullptr" and bool(tensor["dims"])
 
 
 @fault("MK402", also=("MK403", "MK505"))

@@ -25,6 +25,7 @@ class Branch:
     (A const TMA descriptor proves nothing: stores take it so, too.)
     `metadata` and `config` are the fields of task_metadata and runtime_config that it reads; where
     the metadata is passed on as a whole, all its fields.
+    `tma` are the slots, as (`input` or `output`, index), that it takes by a TMA descriptor.
     `tokens` are slots, metadata fields and literals in the order of the text, such as
     `input:3`, `output:0`, `metadata:request_id`, `config:step`, `true`, `false`, `nullptr`.
     """
@@ -37,6 +38,7 @@ class Branch:
     metadata: frozenset[str] = frozenset()
     config: frozenset[str] = frozenset()
     tokens: tuple[str, ...] = ()
+    tma: frozenset[tuple[str, int]] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +208,7 @@ class _Body:
         self._metadata: set[str] = set()
         self._config: set[str] = set()
         self._tokens: list[str] = []
+        self._tma: set[tuple[str, int]] = set()
         for mention in _MENTION.finditer(text):
             match mention.lastgroup:
                 case "literal":
@@ -231,6 +234,7 @@ class _Body:
             frozenset(self._metadata),
             frozenset(self._config),
             tuple(self._tokens),
+            frozenset(self._tma),
         )
 
     def _lose_track(self) -> None:
@@ -256,6 +260,8 @@ class _Body:
             self._unclear.add(side)
             return
         self._slots[side].add(slot)
+        if "tma" in field or self._text.startswith(".tma", index.end() if index else 0):
+            self._tma.add((side, slot))
         self._tokens.append(f"{side}:{slot}")
         if side == "input" and not (field == "input_ptrs" and self._is_const(mention)):
             self._writable.add(slot)

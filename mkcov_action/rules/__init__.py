@@ -18,6 +18,7 @@ from mkcov_action.rules.inconsistent_type import inconsistent_type
 from mkcov_action.rules.invalid_event import invalid_event
 from mkcov_action.rules.malformed_json import malformed_json
 from mkcov_action.rules.malformed_skeleton import malformed_skeleton
+from mkcov_action.rules.misaligned_access import misaligned_access
 from mkcov_action.rules.mislabelled_rank import mislabelled_rank
 from mkcov_action.rules.missing_artifact import missing_artifact
 from mkcov_action.rules.missing_dispatch import missing_dispatch
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     unordered_read,
     data_race,
     inconsistent_type,
+    misaligned_access,
     rank_divergence,
     remote_trigger_mismatch,
     asymmetric_buffer,

@@ -1,8 +1,9 @@
-"""Cases of the memory rules (MK308, MK401 to MK403)."""
+"""Cases of the memory rules (MK308, MK401 to MK403, MK406)."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from tools.rule_cases.case import Small, case
 
@@ -55,6 +56,40 @@ def smaller_allocation(out: Path) -> None:
 @case("out-of-bounds", "ok")
 def whole_buffer(out: Path) -> None:
     Small.whole().write(out)
+
+
+# --- MK406 misaligned-access ----------------------------------------------------------------------
+
+
+def _shifted(out: Path, by: int, type_name: str) -> None:
+    """A layer whose weight tiles begin some bytes behind where they should."""
+    graph = Small()
+    weight = graph.model("layer_0_proj", (16, 32))
+    graph.operator(type_name, [graph.x, weight], [graph.y], grid=2)
+
+    def change(data: dict[str, Any]) -> None:
+        for task in data["all_tasks"]:
+            for tensor in task["inputs"] or ():
+                if tensor["base_ptr"] == "layer_0_proj":
+                    tensor["offset"] += by
+
+    graph.patch_graph(change)
+    graph.head().write(out)
+
+
+@case("misaligned-access", "bad")
+def tile_in_the_middle_of_a_row(out: Path) -> None:
+    _shifted(out, 4, "TASK_LINEAR_SM100")
+
+
+@case("misaligned-access", "ok")
+def aligned_tile(out: Path) -> None:
+    _shifted(out, 16, "TASK_LINEAR_SM100")
+
+
+@case("misaligned-access", "ok")
+def slot_without_a_descriptor(out: Path) -> None:
+    _shifted(out, 4, "TASK_LINEAR")
 
 
 # --- MK403 data-race ------------------------------------------------------------------------------
