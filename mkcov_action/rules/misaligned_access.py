@@ -53,7 +53,14 @@ def misaligned_access(context: Context) -> Iterator[Result]:
 def _misaligned(rank: Rank) -> dict[tuple[SlotKey, str], tuple[int, str]]:
     """How many tasks of each slot and tensor are misaligned, and how the first of them is."""
     graph = rank.graph
-    reasons = [_reason(operand) for operand in graph.operands]
+    forms: dict[tuple[object, ...], str] = {}  # few forms, many tiles
+    reasons = []
+    for operand in graph.operands:
+        form = operand[2:]
+        if form not in forms:
+            forms[form] = _reason(operand._replace(offset=0, tensor=""))
+        shifted = operand.offset % _ALIGNMENT and operand.tensor != NULL_TENSOR
+        reasons.append(_reason(operand) if shifted else forms[form])
     if not any(reasons):
         return {}
     found: dict[tuple[SlotKey, str], tuple[int, str]] = {}

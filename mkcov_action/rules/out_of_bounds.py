@@ -66,11 +66,15 @@ class _Excess:
 def _excesses(context: Context, rank: Rank) -> Iterator[_Excess]:
     graph = rank.graph
     sizes = {name: item.bytes for name, item in rank.declarations.items() if item.bytes is not None}
-    suspects = {
-        index
-        for index, operand in enumerate(graph.operands)
-        if operand.tensor in sizes and region_of(operand, Extent.EXACT)[0].stop > sizes[operand.tensor]
-    }
+    extents: dict[tuple[object, ...], int] = {}  # tiles of one form are equally long: few forms, many tiles
+    suspects = set()
+    for place, tile in enumerate(graph.operands):
+        if tile.tensor in sizes:
+            form = tile[2:]
+            if form not in extents:
+                extents[form] = region_of(tile._replace(offset=0), Extent.EXACT)[0].stop
+            if extents[form] and tile.offset + extents[form] > sizes[tile.tensor]:
+                suspects.add(place)
     if not suspects:
         return
     accesses = context.consumption(rank).accesses
