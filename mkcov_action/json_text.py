@@ -9,7 +9,8 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import msgspec
 
@@ -19,7 +20,6 @@ _ITEMS = msgspec.json.Decoder(list[msgspec.Raw])
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _GAP = re.compile(rb"[\s,]*")
 _KEY = re.compile(rb'[\s,]*("(?:[^"\\]|\\.)*")\s*:\s*', re.DOTALL)
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
 
 
 def position(data: bytes, offset: int) -> tuple[int, int]:
@@ -30,9 +30,12 @@ def position(data: bytes, offset: int) -> tuple[int, int]:
     return line, len(data[start:offset].decode("utf-8", "replace")) + 1
 
 
-def parse_path(text: str) -> tuple[PathStep, ...]:
-    """The steps of a decoder's path such as `$.all_tasks[2].task_type`."""
-    return tuple(key or int(index) for key, index in _STEP.findall(text))
+_MOST_DIGITS = 4000  # Python refuses to read longer integers; no field of a task graph takes twenty
+
+
+def parsed(text: bytes, *, parse_float: Callable[[str], float] | None = None) -> Any:
+    """A JSON text as Python's objects, whatever the length of its numbers: longer ones are cut short."""
+    return json.loads(text, parse_float=parse_float, parse_int=lambda digits: int(digits[:_MOST_DIGITS]))
 
 
 def pointer(path: Sequence[PathStep]) -> str:

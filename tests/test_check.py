@@ -539,6 +539,7 @@ def test_hostile_names_change_nothing_but_the_text(tmp_path: Path) -> None:
         "braces": b"{" * 100_000,
         "brackets": b"[" * 100_000,
         "digits": b"9" * 400,
+        "many digits": b"9" * 10_000,
         "nan": b'{"all_tasks": [NaN]}',
         "one long line": b" " * 100_000_000 + b"x",
         "quotes": b'"' * 1_000_001,

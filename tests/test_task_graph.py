@@ -383,3 +383,20 @@ def project(data: Document) -> Document:
         "all_tasks": [operands(pick(item, task())) for item in data["all_tasks"] or ()],
         "first_tasks": data["first_tasks"] or [],
     }
+
+
+LONG = b"9" * 10_000  # longer than Python's json reads
+
+
+def test_a_number_of_any_length_is_a_violation_with_its_pointer() -> None:
+    graph, problems = read(changed(variant_id=-77).replace(b"-77", LONG))
+    assert graph is None
+    assert [problem.pointer for problem in problems] == ["/all_tasks/2/variant_id"]
+    assert len(problems[0].message) < 500
+
+
+def test_a_number_of_any_length_under_a_key_that_we_do_not_know_is_read_past() -> None:
+    graph, problems = read(changed(novel=-77).replace(b"-77", LONG))
+    assert problems == ()
+    assert graph is not None
+    assert list(graph.unknown_keys) == ["task.novel"]

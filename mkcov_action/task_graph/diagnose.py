@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import msgspec
 
 from mkcov_action.finding import Artifact, Problem, ProblemKind
-from mkcov_action.json_text import elements, locate, position, repeated_keys
+from mkcov_action.json_text import elements, locate, parsed, position, repeated_keys
 from mkcov_action.task_graph.decode import (
     ANY,
     DOCUMENT,
@@ -44,7 +44,7 @@ def read_whole(data: bytes) -> TaskGraph:
         if violations:
             raise Rejected(*_problems(data, violations, more)) from None
     # What is left is valid and spelt unlike the generator spells it, as 1.0 for 1.
-    return _build(json.dumps(json.loads(data, parse_float=_number)).encode())
+    return _build(json.dumps(parsed(data, parse_float=_number)).encode())
 
 
 def _build(data: bytes) -> TaskGraph:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from mkcov_action.json_text import PathStep, elements, locate, pointer
+from mkcov_action.json_text import PathStep, elements, locate, parsed, pointer
 from mkcov_action.schema import load
 from mkcov_action.task_graph.decode import EVENT, OBJECT, TASK, TENSORS
 from mkcov_action.task_graph.model import METADATA_FIELDS
@@ -60,7 +60,7 @@ def _document_violations(data: bytes) -> Iterator[Violation]:
         return
     lists = {key: bytes(raw) for key, raw in members.items()}
     # The lists' members are judged one by one below; here they only have to be lists.
-    outline = {key: [] if text.startswith(b"[") else json.loads(text) for key, text in lists.items()}
+    outline = {key: [] if text.startswith(b"[") else parsed(text) for key, text in lists.items()}
     for path, message, code in _errors(outline, _schema()):
         yield Violation(pointer(path), locate(data, path), message, code)
     for key, refuses, schema in (
@@ -131,7 +131,7 @@ def _schema(definition: str = "") -> Any:
 
 def _judge(text: bytes, start: int, path: Path, validator: Any) -> Iterator[Violation]:
     """What jsonschema says of a fragment that starts at byte `start` of the document."""
-    for inner, message, code in _errors(json.loads(text), validator):
+    for inner, message, code in _errors(parsed(text), validator):
         yield Violation(pointer((*path, *inner)), start + locate(text, inner), message, f"{path[:1]}{code}")
 
 
