@@ -49,6 +49,28 @@ def _spaces(text: str) -> str:
     return _ON_ONE_LINE.sub(lambda run: " " * len(run[0]), text)
 
 
+_OTHER_BRANCH = re.compile(
+    r"^[^\S\n]*#[^\S\n]*el(?:se|if)\b.*?(?=^[^\S\n]*#[^\S\n]*endif\b)", re.MULTILINE | re.DOTALL
+)
+
+
+def is_cut_off(text: str, code: str) -> bool:
+    """Whether a text ends inside a block or a comment; `code` is what `without_comments` made of it.
+
+    Both must say so: a literal that was misread, or one that holds braces, cuts nothing off.
+    """
+    opened = text.rfind("/*")
+    in_comment = opened > text.rfind("*/") and not code[opened:].strip()
+    return in_comment or (_ends_in_block(code) and _ends_in_block(text))
+
+
+def _ends_in_block(text: str) -> bool:
+    if text.count("{") <= text.count("}"):
+        return False
+    chosen = _OTHER_BRANCH.sub("", text)  # of what the preprocessor chooses from, the first counts
+    return chosen.count("{") > chosen.count("}")
+
+
 def unescape(literal: str) -> str:
     r"""What a string literal means, given what stands between its quotes.
 

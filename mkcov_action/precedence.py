@@ -37,6 +37,8 @@ _HOLES = frozenset({"MK106", "MK202"})
 # What a tensor shows whose last reader took another operand by mistake.
 _OF_LOST_READERS = frozenset({"MK101", "MK102", "MK109"})
 
+# What names the operators that have no code.
+_WITHOUT_CODE = frozenset({"MK201", "MK307"})
 # What a tensor shows by who reads and writes it.
 _OF_ACCESS = frozenset({"MK101", "MK102", "MK103", "MK105", "MK108", "MK109", "MK110"})
 
@@ -94,8 +96,8 @@ def _without_wholesale(findings: list[Finding]) -> list[Finding]:
 
 
 def _without_undispatched(rank: Rank, findings: list[Finding], context: Context) -> list[Finding]:
-    """Drops what a tensor shows because tasks that should touch it have no code, which MK201 says."""
-    skipped = {f.operator for f in findings if f.rule == "MK201" and f.ranks == (rank.number,)}
+    """Drops what a tensor shows because tasks that should touch it have no code, which is said."""
+    skipped = {f.operator for f in findings if f.rule in _WITHOUT_CODE and f.ranks == (rank.number,)} - {None}
     if not skipped:
         return findings
     usages = context.consumption(rank)

@@ -509,7 +509,7 @@ KNOWN = "void _execute_task(TaskDesc const *task_desc) {\n" + condition("TASK_A"
         KNOWN + "else if (task_desc->task_type == TASK_B) { } }",
         KNOWN + "if (task_desc->task_type == TASK_B) { } }",
         KNOWN + "switch (static_cast<int>(task_type)) {} }",
-        KNOWN.replace("}\n", "f({);\n") + "else " + condition("TASK_B") + "} }",
+        KNOWN.replace("}\n", "f({);\n") + "else " + condition("TASK_B") + "} } // }}}",
     ],
 )
 def test_a_second_dispatcher_makes_the_known_one_incomplete(text: str) -> None:
@@ -520,7 +520,7 @@ def test_a_second_dispatcher_makes_the_known_one_incomplete(text: str) -> None:
 
 def test_a_missing_brace_costs_one_branch_its_precision() -> None:
     opened = condition("TASK_A") + "f({ task_desc->input_ptrs[0]);\n"
-    found = dispatcher(opened + "else " + condition("TASK_B") + "f(task_desc->input_ptrs[1]); }")
+    found = dispatcher(opened + "else " + condition("TASK_B") + "f(task_desc->input_ptrs[1]); } // }}}")
     broken, sound = found.branches.values()
     assert used(broken) == (None, None)
     assert used(sound) == ({1}, set())
@@ -628,8 +628,8 @@ def test_no_text_makes_the_reader_raise(data: bytes) -> None:
 def test_a_line_comment_in_front_of_a_kernel_changes_nothing(text: str) -> None:
     comment = "// " + text.replace("\n", " ").replace("\\", " ") + "\n"
     bare, commented = (
-        kernel("\n" + ATTACHED.format("x") + KNOWN),
-        kernel(comment + ATTACHED.format("x") + KNOWN),
+        kernel("\n" + ATTACHED.format("x") + KNOWN + "}"),
+        kernel(comment + ATTACHED.format("x") + KNOWN + "}"),
     )
     assert bare == commented
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -26,29 +27,40 @@ def said(graph: Small, directory: Path, change: Callable[[str], str]) -> tuple[l
     return skipped, [finding["rule"] for finding in report["findings"]]
 
 
+def findings_of(directory: Path) -> list[dict[str, Any]]:
+    result = CliRunner().invoke(cli, ["check", str(directory), "--json", "-"])
+    found: list[dict[str, Any]] = json.loads(result.stdout)["findings"]
+    return found
+
+
 def with_attention(*, rope: bool = True) -> Small:
     graph = Small()
     attention(graph, 0, rope=rope)
     return graph.head()
 
 
-def test_a_kernel_cut_off_in_a_body_is_told(tmp_path: Path) -> None:
-    skipped, found = said(Small.whole(), tmp_path, lambda text: text[: text.rindex("task_desc->output_ptrs")])
-    assert (
-        "MK105: TASK_ARGMAX_PARTIAL_SM100 variant 0: which slots its body uses cannot be told: all are taken as used"
-        in skipped
-    )
-    assert not set(found) - {"MK109"}
+@pytest.mark.parametrize("end", ["task_desc->output_ptrs", "else if", 'all_tensors["nullptr"'])
+def test_a_kernel_that_is_cut_off_is_an_error(tmp_path: Path, end: str) -> None:
+    kernel, _ = Small.whole().write(tmp_path)
+    text = kernel.read_text()
+    kernel.write_text(text[: text.rindex(end) + 10])
+    (finding,) = findings_of(tmp_path)
+    assert finding["rule"] == "MK007"
+    assert "the file is cut off" in finding["message"]
+    assert finding["location"]["line"] == text[: text.rindex(end) + 10].rstrip().count("\n") + 1
 
 
-def test_a_kernel_cut_off_between_branches_is_told(tmp_path: Path) -> None:
-    def cut(text: str) -> str:
-        return text[: text.rindex("else if")]
+def test_an_unclosed_comment_is_a_cut_off_kernel(tmp_path: Path) -> None:
+    kernel, _ = Small.whole().write(tmp_path)
+    kernel.write_text(kernel.read_text().replace("_execute_task(", "/* _execute_task(", 1))
+    assert [finding["rule"] for finding in findings_of(tmp_path)] == ["MK007"]
 
-    skipped, _ = said(Small.whole(), tmp_path, cut)
-    assert any(
-        line.startswith("MK105: TASK_ARGMAX_PARTIAL_SM100 variant 0 has no branch") for line in skipped
-    )
+
+def test_what_the_preprocessor_leaves_out_cuts_nothing_off(tmp_path: Path) -> None:
+    kernel, _ = Small.whole().write(tmp_path)
+    extra = "#ifdef A\nvoid f() {\n#else\nvoid f(int) {\n#endif\n}\n"
+    kernel.write_text(kernel.read_text() + extra)
+    assert "MK007" not in [finding["rule"] for finding in findings_of(tmp_path)]
 
 
 @pytest.mark.parametrize("form", ['get_tensor("layer_0_proj")', "nullptr"])

@@ -27,10 +27,28 @@ def dispatch_of(rank: Rank) -> Mapping[Operator, Dispatch]:
     names does nothing.
     """
     types, variants = rank.graph.task_type, rank.graph.variant_id
-    numbers = dict.fromkeys(zip(types[_OWN:], variants[_OWN:], strict=True))
-    operators = {Operator(rank.type_name(number), variant): number for number, variant in numbers}
+    kinds = dict.fromkeys(zip(types[_OWN:], variants[_OWN:], strict=True))
     own = {Operator(rank.type_name(types[task]), variants[task]) for task in range(min(_OWN, len(types)))}
-    return dict.fromkeys(own, Dispatch.RUNS) | _judged(rank, operators)
+    dispatcher = rank.kernel.dispatcher if rank.kernel else None
+    certain = absences_of(rank, dispatcher).certain if dispatcher and dispatcher.complete else frozenset()
+    judged = {
+        operator: _judged(operator, dispatcher, absent=number in certain)
+        for operator, number in (
+            (Operator(rank.type_name(number), variant), number) for number, variant in kinds
+        )
+    }
+    return dict.fromkeys(own, Dispatch.RUNS) | judged
+
+
+def _judged(operator: Operator, dispatcher: Dispatcher | None, *, absent: bool) -> Dispatch:
+    if operator.type_name in WORKER_LOOP:
+        return Dispatch.MISSING  # the worker ends or begins anew: nothing of the model is done
+    if dispatcher is None:
+        return Dispatch.UNKNOWN
+    if operator in dispatcher.branches:
+        return Dispatch.RUNS
+    known = absent or operator.type_name in dispatcher.type_names
+    return Dispatch.MISSING if known and dispatcher.complete else Dispatch.UNKNOWN
 
 
 def absences_of(rank: Rank, dispatcher: Dispatcher) -> Absences:
@@ -38,26 +56,4 @@ def absences_of(rank: Rank, dispatcher: Dispatcher) -> Absences:
     return absences(rank.type_names or {}, slot_counts(rank.graph), dispatcher.type_names)
 
 
-_OWN = 2  # tasks 0 and 1 are the runtime's: the worker's loop handles them whatever they claim to be
-
-
-def _judged(rank: Rank, operators: Mapping[Operator, int]) -> dict[Operator, Dispatch]:
-    """The operators of the model with their type numbers, each judged."""
-    dispatcher = rank.kernel.dispatcher if rank.kernel else None
-    if dispatcher is None or not dispatcher.complete:
-        branches = dispatcher.branches if dispatcher else {}
-        return {
-            operator: Dispatch.RUNS
-            if operator in branches or operator.type_name in WORKER_LOOP
-            else Dispatch.UNKNOWN
-            for operator in operators
-        }
-    certain = absences_of(rank, dispatcher).certain
-    return {
-        operator: Dispatch.RUNS
-        if operator in dispatcher.branches or operator.type_name in WORKER_LOOP
-        else Dispatch.MISSING
-        if number in certain or operator.type_name in dispatcher.type_names
-        else Dispatch.UNKNOWN
-        for operator, number in operators.items()
-    }
+_OWN = 2  # tasks 0 and 1 are the runtime's: the worker's loop handles them, whatever they claim to be

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from mkcov_action.cpp_text import without_comments
+from mkcov_action.cpp_text import is_cut_off, without_comments
 from mkcov_action.finding import Artifact, Problem, ProblemKind
 from mkcov_action.kernel_source.declarations import Copy, Declaration, Origin, mask_names, read_declarations
 from mkcov_action.kernel_source.dispatcher import Branch, Dispatcher, read_dispatcher
@@ -45,4 +45,11 @@ def read_kernel_source(data: bytes) -> tuple[KernelSource | None, tuple[Problem,
     if not declarations:
         message = "the kernel declares no tensor in any known form"
         return None, (Problem(kind=ProblemKind.UNRECOGNISED, artifact=Artifact.KERNEL, message=message),)
+    if is_cut_off(text, code):
+        message = "the text ends inside a block or a comment: the file is cut off"
+        last = text.rstrip().count("\n") + 1
+        problem = Problem(
+            kind=ProblemKind.UNREADABLE, artifact=Artifact.KERNEL, code="cut off", message=message, line=last
+        )
+        return None, (problem,)
     return KernelSource(declarations, read_dispatcher(text, code), world_size), ()

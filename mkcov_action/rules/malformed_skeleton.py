@@ -12,6 +12,7 @@ from mkcov_action.rules._calls import calls_of, layers, types
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import listed, plural
 from mkcov_action.task_graph import INVALID_EVENT
+from mkcov_action.task_types import WORKER_TYPES
 
 _TERMINATE, _BEGIN = 0, 10
 _TERMINATION, _LAUNCH, _END = 911, 903, 910
@@ -27,7 +28,7 @@ def malformed_skeleton(context: Context) -> Iterator[Result]:
     Task 0 ends the kernel, and task 1 begins an iteration by triggering event 1, which launches all
     others; event 0 stands for termination, and the last event for the end of the iteration. And every
     event between states the range of the tasks that wait for it. Reported is whatever is different,
-    and a graph without any task of the model.
+    tasks of the runtime's own types among those of the model, and a graph without any task of the model.
 
     ## Why it matters
     The runtime takes these places for granted: it finds the launch and the end by their position. A
@@ -46,6 +47,7 @@ def malformed_skeleton(context: Context) -> Iterator[Result]:
                 rank, "empty", "the task graph holds no task of the model", "the kernel computes nothing"
             )
             continue
+        yield from _strays(context, rank)
         for kind, message in _frame(rank):
             yield _finding(rank, kind, message, "the runtime does not start, or does not end, an iteration")
         events = context.events(rank)
@@ -78,6 +80,26 @@ def _ranges(context: Context, rank: Rank, wrong: list[tuple[int, int, int]]) -> 
 
 
 _FIRST = 2
+
+
+def _strays(context: Context, rank: Rank) -> Iterator[Result]:
+    """Tasks among the model's that end the kernel, or begin its iteration."""
+    graph = rank.graph
+    for number, name in WORKER_TYPES.items():
+        tasks = [task for task in range(_FIRST, len(graph)) if graph.task_type[task] == number]
+        if tasks:
+            calls = calls_of(context, rank, tasks)
+            yield malformed_skeleton.finding(
+                operator=calls[0].operator,
+                tasks=len(tasks),
+                ranks=(rank.number,),
+                kind=f"stray {name}",
+                message=f"{plural(len(tasks), 'task')} of the model {'is' if len(tasks) == 1 else 'are'} of type {name}"
+                f"{layers(calls)} (task {tasks[0]:,}): only {'the first' if number == _TERMINATE else 'the second'} task"
+                " may be",
+                consequence="the worker that takes one stops, or begins the next iteration, in the middle of this one",
+                fix="generate the task graph again",
+            )
 
 
 def _finding(rank: Rank, kind: str, message: str, consequence: str) -> Result:

@@ -12,6 +12,7 @@ from mkcov_action.kernel_source import Dispatcher
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import listed, plural, verb
+from mkcov_action.task_types import WORKER_LOOP
 
 
 @rule(id="MK201", name="missing-dispatch", severity=Severity.ERROR, stage=Stage.DISPATCH, since="0.1.0")
@@ -44,6 +45,8 @@ def missing_dispatch(context: Context) -> Iterator[Result]:
         if dispatcher.complete:
             yield from _crowded(rank, dispatcher)
         for operator, dispatch in sorted(consumption.dispatch.items()):
+            if operator.type_name in WORKER_LOOP:
+                continue  # no task of the model may be of these types, which the rule on the skeleton says
             if dispatch is Dispatch.UNKNOWN:
                 yield missing_dispatch.not_checked(
                     f"{operator}: no branch has its name, but the dispatcher "
@@ -85,7 +88,7 @@ def _crowded(rank: Rank, dispatcher: Dispatcher) -> Iterator[Result]:
 
 def _tasks(rank: Rank) -> Counter[Operator]:
     found: Counter[Operator] = Counter()
-    for (number, variant, _, _), tasks in rank.graph.classes().items():
+    for (number, variant, _, _), tasks in (rank.graph.classes() - rank.graph.own_classes()).items():
         found[Operator(rank.type_name(number), variant)] += tasks
     return found
 

@@ -22,7 +22,8 @@ def unreadable_artifact(context: Context) -> Iterator[Result]:
 
     ## What it finds
     A file without permission, a directory, pipe or device under an artifact's name, a symbolic link
-    that leads nowhere or in a circle, or compressed data that does not decompress.
+    that leads nowhere or in a circle, compressed data that does not decompress, or a kernel whose text
+    ends in the middle of a block.
 
     ## Why it matters
     The rank stays unaudited, and a gate that skipped it in silence would be green for the wrong

@@ -248,6 +248,11 @@ def begins_elsewhere(out: Path) -> None:
     edited(out, change)
 
 
+@case("malformed-skeleton", "bad")
+def terminates_in_the_middle(out: Path) -> None:
+    edited(out, lambda tasks, _: tasks[5].update(task_type=0))
+
+
 @case("malformed-skeleton", "ok")
 def interleaved_tasks(out: Path) -> None:
     """Two operators whose tasks stand in turn: the range of an event spans tasks that wait for another."""
