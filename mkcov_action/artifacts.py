@@ -293,7 +293,7 @@ def nearby(directory: Path, limit: int = 5) -> list[Path]:
             children = [Path(entry.path) for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError:
             continue
-        if current not in seen and current != directory and any(_is_artifact(e.name) for e in entries):
+        if current not in seen and current != directory and any(is_artifact(e.name) for e in entries):
             found.append(current)
         seen.add(current)
         if depth < 3:
@@ -301,5 +301,6 @@ def nearby(directory: Path, limit: int = 5) -> list[Path]:
     return found
 
 
-def _is_artifact(name: str) -> bool:
+def is_artifact(name: str) -> bool:
+    """Whether a file's name is that of a kernel or a task graph, plain or compressed."""
     return any(name.endswith(suffix) and _match(name.removesuffix(suffix)) for suffix in _COMPRESSIONS)

@@ -28,8 +28,9 @@ _WHOLESALE = {
         {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302"}
     ),
 }
-# What a rank shows that differs from the others, whatever the reason.
+# What a rank shows that differs from the others, whatever the reason; and what only counts or orders signals.
 _DIVERGENCE = frozenset({"MK501", "MK502", "MK504", "MK505"})
+_OF_SIGNALS = frozenset({"MK502", "MK505"})
 # Operands that stand where another tensor belongs: uninitialised memory, nullptr.
 _USURPERS = frozenset({"MK103", "MK106", "MK202"})
 # Those of them that name slots without a tensor.
@@ -67,21 +68,27 @@ def without_explained(findings: Iterable[Finding], context: Context) -> list[Fin
 def _without_caused_divergence(findings: list[Finding]) -> list[Finding]:
     """Drops what only shows that ranks differ, where something else is wrong with one of them alone.
 
-    That is the cause, and says more: the rank lacks a trigger, a branch, a tensor. And where the
-    ranks' graphs differ, so do the signals that one sends and the other counts.
+    That is the cause, and says more: the rank lacks a trigger, a branch, a tensor. (What is unordered or
+    unawaited is no cause, but follows from one.) And where the ranks' graphs differ, so do the signals
+    that one sends and the other counts.
     """
     shown: defaultdict[tuple[object, ...], set[int]] = defaultdict(set)
     for finding in findings:
-        if finding.severity > Severity.NOTE and not finding.rule.startswith("MK5"):
+        if finding.severity > Severity.NOTE and finding.rule < "MK4" and finding.rule != "MK306":
             shown[finding.rule, finding.tensor, finding.operator, finding.kind].update(finding.ranks)
     every = {rank for finding in findings for rank in finding.ranks}
     if any(ranks != every for ranks in shown.values()):
-        caused = _DIVERGENCE
-    elif any(finding.rule == "MK501" for finding in findings):
-        caused = _DIVERGENCE - {"MK501"}
-    else:
+        return [finding for finding in findings if finding.rule not in _DIVERGENCE]
+    divergent = {finding.kind for finding in findings if finding.rule == "MK501"}
+    if not divergent:
         return findings
-    return [finding for finding in findings if finding.rule not in caused]
+    other_graphs = not divergent.isdisjoint({"tasks", "events"})
+    return [
+        finding
+        for finding in findings
+        if finding.rule not in _OF_SIGNALS
+        and not (other_graphs and (finding.rule, finding.kind) == ("MK503", "heap"))
+    ]
 
 
 def _without_wholesale(findings: list[Finding]) -> list[Finding]:

@@ -38,7 +38,7 @@ class Trial:
 
     `planted` says what was done, None where the graph has no site for it. `seen` are the findings, worst
     first, that the graph did not have before; `named` those of them by the rules that must name the fault;
-    `unchecked` why such a rule says that it cannot tell, which it did not say before.
+    `unchecked` is what such a rule says that it could not check.
     """
 
     fault: Fault
@@ -81,47 +81,42 @@ def trials(texts: Sequence[Texts], config: Config, *, seed: int = 0) -> Iterator
     """Plants one fault of each kind and audits; `config` is that of the gate, its paths do not matter."""
     with tempfile.TemporaryDirectory(prefix="mkcov-selftest-") as scratch:
         directory = Path(scratch)
-        before = _audited([rank.artifacts() for rank in texts], directory, config)
+        before = audited([rank.artifacts() for rank in texts], directory, config)
         for fault in FAULTS:
-            yield _trial(fault, texts, directory, config, before, seed)
+            attempts = (
+                planted(fault, texts, f"{seed} {attempt}", directory, config) for attempt in range(_TRIES)
+            )
+            done = next((attempt for attempt in attempts if attempt is not None), None)
+            yield Trial(fault, None) if done is None else _trial(fault, *done, before)
 
 
-def _trial(  # noqa: PLR0917 - a step of the loop above
-    fault: Fault,
-    texts: Sequence[Texts],
-    directory: Path,
-    config: Config,
-    before: Report,
-    seed: int,
-) -> Trial:
-    for attempt in range(_TRIES):
-        ranks = [rank.artifacts() for rank in texts]
-        dice = random.Random(f"{fault.name} {seed} {attempt}")  # noqa: S311 - to choose a place
-        planted = fault.plant(Site(ranks, dice.choice(ranks), dice))
-        if planted is not None:
-            break
-    else:
-        return Trial(fault, None)
-    report = _audited(ranks, directory, config)
+def _trial(fault: Fault, what: str, report: Report, before: Report) -> Trial:
     known = {(finding.rule, finding.message, finding.ranks) for finding in before.findings}
     seen = tuple(f for f in report.findings if (f.rule, f.message, f.ranks) not in known)
     return Trial(
         fault,
-        planted,
+        what,
         named=tuple(f for f in seen if f.rule in fault.named_by),
         seen=seen,
-        unchecked=tuple(
-            item
-            for item in report.not_checked
-            if item.rule in fault.named_by and item not in before.not_checked
-        ),
+        unchecked=tuple(item for item in report.not_checked if item.rule in fault.named_by),
     )
 
 
-def _audited(ranks: Sequence[RankArtifacts], directory: Path, config: Config) -> Report:
+def planted(
+    fault: Fault, texts: Sequence[Texts], seed: str, directory: Path, config: Config
+) -> tuple[str, Report] | None:
+    """Plants a fault where the seed says and audits; what was planted, and the report. None: no place for it."""
+    ranks = [rank.artifacts() for rank in texts]
+    dice = random.Random(f"{fault.name} {seed}")  # noqa: S311 - to choose a place
+    what = fault.planted_at(Site(ranks, dice.choice(ranks), dice))
+    return None if what is None else (what, audited(ranks, directory, config))
+
+
+def audited(ranks: Sequence[RankArtifacts], directory: Path, config: Config) -> Report:
+    """Writes edited ranks into a directory that holds nothing else, and audits that."""
     for rank in ranks:
         rank.write(directory)
-    # All in one process: these are small, and a fault must not be lost to a setting that hides its rule.
+    # In one process, as these are small, and all ranks: a fault must not be lost to a setting.
     return audit(
         replace(config, paths=(str(directory),), root=directory, ranks=None, one_graph=False, workers=1)
     )

@@ -9,10 +9,8 @@ into docs/detection.md.
 from __future__ import annotations
 
 import argparse
-import json
 import lzma
 import os
-import random
 import sys
 import tempfile
 from collections import Counter
@@ -22,11 +20,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from mkcov_action.audit import audit
 from mkcov_action.config import Config
-from mkcov_action.faults import FAULTS, Fault, RankArtifacts, Site
+from mkcov_action.faults import FAULTS, Fault, RankArtifacts
 from mkcov_action.finding import Severity
 from mkcov_action.processes import Lost, in_processes
+from mkcov_action.selftest import Texts, audited, planted
 from tools.builder import decoder
 from tools.builder.decoder import Sizes
 from tools.docs import replace_block
@@ -52,20 +50,19 @@ def graphs() -> list[str]:
 
 
 @cache
-def _texts(name: str) -> list[tuple[str, str]]:
+def texts_of(name: str) -> tuple[Texts, ...]:
+    """The files of a graph's ranks."""
     if name in BUILT:
-        return [(graph.kernel_text(), graph.task_graph_text()) for graph in decoder(**BUILT[name])]
+        built = decoder(**BUILT[name])
+        return tuple(Texts(graph.rank, graph.kernel_text(), graph.task_graph_text()) for graph in built)
     files = ("kernel_0.cu.xz", "task_graph_0.json.xz")
     kernel, graph = (lzma.decompress((CORPUS / name / file).read_bytes()).decode() for file in files)
-    return [(kernel, graph)]
+    return (Texts(0, kernel, graph),)
 
 
 def ranks_of(name: str) -> list[RankArtifacts]:
-    """A graph's artifacts, anew for each fault."""
-    return [
-        RankArtifacts(number, kernel, json.loads(graph))
-        for number, (kernel, graph) in enumerate(_texts(name))
-    ]
+    """A graph's artifacts, to be edited."""
+    return [rank.artifacts() for rank in texts_of(name)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,18 +84,14 @@ class Outcome:
 
 def plant(fault: Fault, graph: str, site: int, directory: Path) -> Outcome | None:
     """Plants a fault at one site and audits the graph; None where the graph has no site for it."""
-    ranks = ranks_of(graph)
-    dice = random.Random(f"{fault.name} {graph} {site}")  # noqa: S311
-    planted = fault.plant(Site(ranks, dice.choice(ranks), dice))
-    if planted is None:
+    done = planted(fault, texts_of(graph), f"{graph} {site}", directory, Config())
+    if done is None:
         return None
-    for rank in ranks:
-        rank.write(directory)
-    report = audit(Config(paths=(str(directory),), root=directory, workers=1))
+    what, report = done
     if report.failures:
         raise RuntimeError(f"{fault.name} in {graph}: {report.failures}")
     loud = [finding for finding in report.findings if finding.severity > Severity.NOTE]
-    return Outcome(planted, frozenset(f.rule for f in loud), tuple(f"{f.rule} {f.message}" for f in loud))
+    return Outcome(what, frozenset(f.rule for f in loud), tuple(f"{f.rule} {f.message}" for f in loud))
 
 
 @dataclass(slots=True)
@@ -183,16 +176,10 @@ def table(rows: Iterable[Row], clean: Sequence[str]) -> str:
 
 def false_alarms() -> Iterator[str]:
     """What the graphs show before anything is planted."""
-    with tempfile.TemporaryDirectory() as scratch:
-        for graph in graphs():
-            for rank in ranks_of(graph):
-                rank.write(Path(scratch))
-            report = audit(Config(paths=(scratch,), root=Path(scratch), workers=1))
-            yield from (
-                f"{graph}: {f.rule} {f.message}" for f in report.findings if f.severity > Severity.NOTE
-            )
-            for path in Path(scratch).iterdir():
-                path.unlink()
+    for graph in graphs():
+        with tempfile.TemporaryDirectory() as scratch:
+            report = audited(ranks_of(graph), Path(scratch), Config())
+        yield from (f"{graph}: {f.rule} {f.message}" for f in report.findings if f.severity > Severity.NOTE)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ from typing import TextIO
 
 import click
 
-from mkcov_action.artifacts import reason_of
+from mkcov_action.artifacts import is_artifact, reason_of
 
 
 def write(stream: TextIO | None, text: str) -> None:
@@ -51,6 +51,8 @@ def wants_color(stream: TextIO | None, color: str) -> bool:
 
 def write_file(path: Path, text: str) -> str | None:
     """Writes a report under a temporary name and renames it; returns why that failed, or None."""
+    if is_artifact(path.name):
+        return "that is the name of a generated file, which it would replace"
     try:
         mode = path.stat().st_mode if path.exists() else 0o666 & ~_umask()
         if path.exists() and not path.is_file():  # a pipe or /dev/stdout cannot be replaced

@@ -17,16 +17,23 @@ What it says holds the name of the tensor or operator that a finding must speak 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One kind of fault: `named_by` are the rules that must report it, each of them; `also` those that may.
-
-    `note` tells that the rule is one of notes, so that nothing louder is expected.
-    """
+    """One kind of fault: `named_by` are the rules that must report it, each of them; `also` those that may."""
 
     name: str
     group: str
     named_by: frozenset[str]
     also: frozenset[str]
     plant: Plant
+
+    def planted_at(self, site: Site) -> str | None:
+        """Plants it; says what it did, or None where the graph has no place for it.
+
+        In a graph that has other faults already, as a table without events, a place cannot be looked for.
+        """
+        try:
+            return self.plant(site)
+        except (LookupError, TypeError, ValueError):
+            return None
 
     @property
     def what(self) -> str:

@@ -184,7 +184,7 @@ def waits_for_event_0(site: Site) -> str | None:
     return "a task waits for event 0"
 
 
-@fault("MK306", also=("MK402", "MK403"))
+@fault("MK306", also=("MK402", "MK403", "MK501"))
 def leaf_misses_the_end(site: Site) -> str | None:
     """A task triggers an event of its own, for which nothing waits."""
     rank = site.rank

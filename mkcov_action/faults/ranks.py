@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 from mkcov_action.faults._fault import fault
 from mkcov_action.faults.artifacts import RankArtifacts, Site, Task
@@ -21,7 +22,7 @@ def metadata_of_one_rank(site: Site) -> str | None:
     return "request_id differs between ranks"
 
 
-@fault("MK501")
+@fault("MK501", also=("MK306", "MK402", "MK504"))
 def put_of_one_rank_dropped(site: Site) -> str | None:
     """One rank does not send one of its tiles."""
     place = site.one_of(index for index, task in enumerate(site.rank.tasks) if index > 1 and _is_put(task))
@@ -29,6 +30,37 @@ def put_of_one_rank_dropped(site: Site) -> str | None:
         return None
     site.rank.drop_task(place)
     return "a put is missing on one rank"
+
+
+@fault("MK501", also=("MK504",))
+def puts_of_one_rank_swapped(site: Site) -> str | None:
+    """One rank puts two of its tiles each where the other one belongs."""
+    puts = [task for task in site.rank.tasks[2:] if _is_put(task) and task["outputs"]]
+    pairs = [
+        (one, other)
+        for one, other in pairwise(puts)
+        if one["outputs"][0]["base_ptr"] == other["outputs"][0]["base_ptr"]
+        and one["outputs"] != other["outputs"]
+    ]
+    pair = site.one_of(pairs)
+    if pair is None:
+        return None
+    pair[0]["outputs"], pair[1]["outputs"] = pair[1]["outputs"], pair[0]["outputs"]
+    return f"two tiles of {pair[0]['outputs'][0]['base_ptr']} are put in each other's place by one rank"
+
+
+@fault("MK503")
+def symmetric_buffer_of_one_rank_larger(site: Site) -> str | None:
+    """One rank allocates more symmetric memory for a buffer than its peers."""
+    name = site.one_of(re.findall(r"void \*(\w+) = nvshmem_malloc\(", site.rank.kernel))
+    if name is None or len(site.ranks) < 2:
+        return None
+    site.rank.kernel = re.sub(
+        rf"(void \*{name} = nvshmem_malloc\()(\d+)",
+        lambda found: f"{found[1]}{2 * int(found[2])}",
+        site.rank.kernel,
+    )
+    return f"{name} is larger on one rank"
 
 
 @fault("MK502")

@@ -46,6 +46,7 @@ def mislabelled_rank(context: Context) -> Iterator[Result]:
     yield from _against_world_size(context)
 
 
+_MOST_RANKS = 1 << 16  # an event id holds 16 bits of rank (runtime_header.h)
 _FIX = "give every rank its own file name or directory and generate again"
 
 
@@ -57,6 +58,15 @@ def _against_world_size(context: Context) -> Iterator[Result]:
         if size is None:
             continue
         sizes.setdefault(size, []).append(rank.number)
+        if size > _MOST_RANKS:
+            yield mislabelled_rank.finding(
+                message=f"the kernel of rank {rank.number} was generated for {size:,} ranks: an event id holds {_MOST_RANKS:,}",
+                consequence="the number is wrong, so nobody knows how many ranks there are",
+                fix=_FIX,
+                ranks=(rank.number,),
+                kind="world size beyond event ids",
+                place=Place(rank=rank.number, line=1, text="here too"),
+            )
         if rank.number >= size:
             yield mislabelled_rank.finding(
                 message=f"rank {rank.number} cannot be: its kernel was generated for {plural(size, 'rank')}",

@@ -13,7 +13,8 @@ from mkcov_action.megakernel import Rank
 from mkcov_action.rules._calls import calls_of, layers, named
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import listed, plural
-from mkcov_action.task_types import PUTS
+from mkcov_action.task_graph import TaskGraph
+from mkcov_action.task_types import DATA_TYPE_BYTES, PUTS
 
 
 @rule(id="MK501", name="rank-divergence", severity=Severity.ERROR, stage=Stage.RANKS, since="0.1.0")
@@ -49,28 +50,18 @@ def rank_divergence(context: Context) -> Iterator[Result]:
 
 @dataclass(frozen=True, slots=True)
 class _Aspect:
-    """One thing that each task has, as a column by rank; `puts` tells whether it must be equal for puts, too."""
+    """One thing that each task has, as a column by rank."""
 
     noun: str
     columns: Mapping[int, Sequence[Hashable]]
-    puts: bool = True
 
 
 def _aspects(ranks: Sequence[Rank]) -> Iterator[_Aspect]:
     graphs = {rank.number: rank.graph for rank in ranks}
     yield _Aspect("type", {number: graph.task_type for number, graph in graphs.items()})
     yield _Aspect("variant", {rank.number: _variant_places(rank) for rank in ranks})
-    contents: dict[Hashable, int] = {}
-    lists = {
-        number: [contents.setdefault(operands, len(contents)) for operands in _spelled(graph)]
-        for number, graph in ((rank.number, rank) for rank in ranks)
-    }
     for side in ("inputs", "outputs"):
-        columns = {
-            number: list(map(lists[number].__getitem__, getattr(graph, side)))
-            for number, graph in graphs.items()
-        }
-        yield _Aspect(side, columns, puts=side == "inputs")
+        yield _Aspect(side, _contents(ranks, side))
     for field in graphs[ranks[0].number].metadata:
         if all(field in graph.metadata for graph in graphs.values()):
             yield _Aspect(field, {number: graph.metadata[field] for number, graph in graphs.items()})
@@ -78,12 +69,39 @@ def _aspects(ranks: Sequence[Rank]) -> Iterator[_Aspect]:
         yield _Aspect(side, {number: _positions(getattr(graph, side)) for number, graph in graphs.items()})
 
 
-def _spelled(rank: Rank) -> Iterator[Hashable]:
-    operands = rank.graph.operands
-    return (
-        tuple(operands[operand] for operand in listed_operands)
-        for listed_operands in rank.graph.operand_lists
-    )
+def _contents(ranks: Sequence[Rank], side: str) -> dict[int, list[int]]:
+    """What each task's tensors of one side are, the same number for the same content on all ranks."""
+    numbers: dict[Hashable, int] = {}
+    columns = {}
+    for rank in ranks:
+        graph = rank.graph
+        puts = {number for number in set(graph.task_type) if rank.type_name(number) in PUTS}
+        plain = [
+            numbers.setdefault(_spelled(graph, operands, 0), len(numbers)) for operands in graph.operand_lists
+        ]
+        column: Sequence[int] = getattr(graph, side)
+        found = list(map(plain.__getitem__, column))
+        if side == "outputs" and puts:
+            for task, number in enumerate(graph.task_type):
+                if number in puts:
+                    content = _spelled(graph, graph.operand_lists[column[task]], rank.number)
+                    found[task] = numbers.setdefault(content, len(numbers))
+        columns[rank.number] = found
+    return columns
+
+
+def _spelled(graph: TaskGraph, operands: Sequence[int], slice_of: int) -> Hashable:
+    """Some operands by content; of a put's buffer, without the slice of the rank that writes it.
+
+    Its leading dimension is the ranks: rank r writes at r times its stride (mirage src/kernel/runtime.cc,
+    print_task_graph).
+    """
+    found = []
+    for operand in map(graph.operands.__getitem__, operands):
+        size = DATA_TYPE_BYTES.get(operand.data_type, 0)
+        own = slice_of * operand.strides[0] * size if slice_of and operand.strides else 0
+        found.append(operand._replace(offset=operand.offset - own))
+    return tuple(found)
 
 
 def _variant_places(rank: Rank) -> list[int]:
@@ -107,21 +125,10 @@ def _compare(context: Context, aspect: _Aspect) -> Iterator[Result]:
     reference, odd = _majority({number: _digest(column) for number, column in aspect.columns.items()})
     if not odd:
         return
-    puts = set()
-    if not aspect.puts:
-        rank = context.megakernel.rank(reference)
-        puts = {number for number in set(rank.graph.task_type) if rank.type_name(number) in PUTS}
     expected = aspect.columns[reference]
     for number in odd:
         rank = context.megakernel.rank(number)
-        types = rank.graph.task_type
-        differ = [
-            task
-            for task, different in enumerate(map(ne, aspect.columns[number], expected))
-            if different and types[task] not in puts
-        ]
-        if not differ:
-            continue
+        differ = [task for task, other in enumerate(map(ne, aspect.columns[number], expected)) if other]
         calls = calls_of(context, rank, differ)
         example = f" (task {differ[0]:,}{f', {named(calls[0])}' if calls else ''})"
         yield rank_divergence.finding(

@@ -203,6 +203,12 @@ def ranks_of_two_runs(out: Path) -> None:
     kernel.write_text(kernel.read_text().replace("num_gpus = 3", "num_gpus = 1"))
 
 
+@case("mislabelled-rank", "bad")
+def world_beyond_all_bounds(out: Path) -> None:
+    kernel, _ = Small.whole(0, 2).write(out)
+    kernel.write_text(kernel.read_text().replace("num_gpus = 2", f"num_gpus = {10**19}"))
+
+
 @case("mislabelled-rank", "ok")
 def rank_from_the_content(out: Path) -> None:
     Small.whole(1, 2).write(out, naming="test")

@@ -141,6 +141,17 @@ def all_reduce_of_scratch(out: Path) -> None:
     _without_symmetry(two_ranks("tile"), out)
 
 
+@case("asymmetric-buffer", "bad")
+def another_size_on_one_rank(out: Path) -> None:
+    ranks = two_ranks("put")
+    ranks[1].patch_kernel(
+        lambda text: re.sub(
+            r"nvshmem_malloc\((\d+)", lambda found: f"nvshmem_malloc({found[1]}0", text, count=1
+        )
+    )
+    write_ranks(ranks, out)
+
+
 @case("asymmetric-buffer", "ok")
 def symmetric(out: Path) -> None:
     write_ranks(two_ranks("tile"), out)
