@@ -211,7 +211,7 @@ def test_layers_that_hang_together_differently_are_not_folded(tmp_path: Path) ->
             "rope_cosine is no tensor of this rank; did you mean rope_sin or rope_cos?",
         ),
         (("--tensor", "nothing*"), "no tensor of this rank matches nothing*"),
-        (("--operator", "linear_sm10"), "is no operator of this rank; did you mean LINEAR_SM100"),
+        (("--operator", "linear_sm10"), "is no operator of this rank; did you mean TASK_LINEAR_SM100"),
         (("--operator", "linear_sm100:9"), "linear_sm100 has no variant 9 here, but 0-1"),
         (("--layer", "2"), "there is no layer 2, but layers 0-1"),
         (("--task", "61"), "there is no task 61, but tasks 0 to 60"),

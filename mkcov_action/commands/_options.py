@@ -24,7 +24,7 @@ def split(values: Sequence[str]) -> list[str]:
 
 def ranks_of(value: str | None) -> tuple[int, ...] | None:
     """`0,2` or `0-7` or both, as sorted rank numbers; None where nothing was given."""
-    if not value or not value.strip():
+    if value is None:
         return None
     ranks: set[int] = set()
     for item in split([value]):
@@ -70,7 +70,7 @@ def rules_of(selectors: Iterable[str], *, dropping: bool) -> frozenset[str]:
         exact = [rule for rule in RULES if selector.lower() in (rule.id.lower(), rule.name)]
         matching = exact or [rule for rule in RULES if _is_prefix(selector, rule.id)]
         if not matching:
-            raise click.BadParameter(_unknown(selector))
+            raise click.BadParameter(unknown_rule(selector))
         if dropping and exact and exact[0].locked:
             raise click.BadParameter(
                 f"{exact[0].id} {exact[0].name} cannot be switched off: it says that a file was not audited"
@@ -83,8 +83,14 @@ def _is_prefix(selector: str, rule_id: str) -> bool:
     return re.fullmatch(r"MK[0-9]*", selector.upper()) is not None and rule_id.startswith(selector.upper())
 
 
-def _unknown(selector: str) -> str:
+def unknown_rule(given: str) -> str:
+    """Why a word names no rule, with what was perhaps meant."""
+    shown = clean(given, NAME_LIMIT) or '""'
+    group = [rule.id for rule in RULES if _is_prefix(given, rule.id)]
+    if group:  # where one rule is asked for
+        return f"{shown} names several rules: {', '.join(group)}"
     names = [name for rule in RULES for name in (rule.id, rule.name)]
-    close = difflib.get_close_matches(selector[:80], names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else f" (ids run from {RULES[0].id} to {RULES[-1].id})"
-    return f"{clean(selector, NAME_LIMIT)} is no rule's id, prefix or name{hint}"
+    close = difflib.get_close_matches(given[:80], names, n=1)
+    is_id = re.fullmatch(r"MK[0-9]*", given.upper()) is not None  # another number is no slip of a letter
+    hint = f"; did you mean {close[0]}?" if close and not is_id else "; `mkcov rules` lists them"
+    return f"{shown} is no rule's id, prefix or name{hint}"

@@ -90,12 +90,12 @@ def _operators(sight: Sight, given: str) -> list[Operator]:
     parts = _OPERATOR.fullmatch(given)
     wanted = given if parts is None else parts["type"]
     types = list(dict.fromkeys(operator.type_name for operator in operators))
+    if wanted.isdecimal():  # a number, as the task graph and the line of a critical tensor have it
+        wanted = sight.rank.type_name(int(wanted[:9]))
     exact = [each for each in types if wanted.upper() in {each.upper(), each.upper().removeprefix(_PREFIX)}]
     matching = exact or _matching(wanted, types, str) or _matching(f"{_PREFIX}{wanted}", types, str)
     if not matching:
-        raise _unknown(
-            "--operator", wanted, "operator", [*types, *(each.removeprefix(_PREFIX) for each in types)]
-        )
+        raise _unknown("--operator", wanted, "operator", types)
     found = sorted(operator for operator in operators if operator.type_name in matching)
     if parts is None or parts["variant"] is None:
         return found
@@ -149,6 +149,9 @@ def _unknown(option: str, given: str, noun: str, names: Sequence[str]) -> click.
     if _GLOB.search(given):
         return click.BadParameter(f"no {noun} of this rank matches {shown}", param_hint=option)
     folded = {each.lower(): each for each in names if len(each) <= _LONGEST}
-    close = difflib.get_close_matches(given[:_LONGEST].lower(), folded, n=3)
-    hint = f"; did you mean {' or '.join(name(folded[each]) for each in close)}?" if close else ""
+    # What every name begins with says nothing of which is meant.
+    plain = {each.removeprefix(_PREFIX.lower()): whole for each, whole in folded.items()}
+    asked = given[:_LONGEST].lower().removeprefix(_PREFIX.lower())
+    close = [plain[each] for each in difflib.get_close_matches(asked, plain, n=3)]
+    hint = f"; did you mean {' or '.join(map(name, close))}?" if close else ""
     return click.BadParameter(f"{shown} is no {noun} of this rank{hint}", param_hint=option)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import io
 import shutil
 import sys
 
 import click
 
+from mkcov_action.commands._options import unknown_rule
 from mkcov_action.commands._output import wants_color, write
-from mkcov_action.reporters.clean import clean
 from mkcov_action.rules import RULES, Rule
 
 _NARROWEST, _WIDEST = 40, 100  # columns
@@ -29,7 +28,7 @@ def explain(*, rule: str, color: str) -> None:
     """Show what RULE (an id such as MK101, or a name) finds, why it matters and how to fix it."""
     found = next((item for item in RULES if rule.lower() in (item.id.lower(), item.name)), None)
     if found is None:
-        raise click.BadParameter(_unknown(rule), param_hint="RULE")
+        raise click.BadParameter(unknown_rule(rule), param_hint="RULE")
     page = f"# {found.id} {found.name}\n\n{_facts(found)}\n\n{found.doc}\n"
     write(sys.stdout, _rendered(page) if wants_color(sys.stdout, color) else page)
 
@@ -52,10 +51,3 @@ def _rendered(page: str) -> str:
 def _width() -> int:
     """The terminal's, as far as prose of that width can be read."""
     return max(_NARROWEST, min(_WIDEST, shutil.get_terminal_size().columns))
-
-
-def _unknown(rule: str) -> str:
-    names = [name for item in RULES for name in (item.id, item.name)]
-    close = difflib.get_close_matches(rule[:80], names, n=1)
-    hint = f"; did you mean {close[0]}?" if close else "; `mkcov rules` lists them"
-    return f"{clean(rule)} is no rule's id or name{hint}"

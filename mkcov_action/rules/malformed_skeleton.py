@@ -68,8 +68,9 @@ def _ranges(context: Context, rank: Rank, wrong: list[tuple[int, int, int]]) -> 
     waiting = (task for event, _, _ in wrong for task in _waiting(context.events(rank), event))
     calls = calls_of(context, rank, waiting)
     those = f" ({types(calls)}{layers(calls)})" if calls else ""
-    stated = f"[{table.first_task_id[event]:,}, {table.last_task_id[event]:,})"
-    meant = f"tasks {first:,} to {last - 1:,} wait for it" if last > first else "no task waits for it"
+    stated = _tasks(table.first_task_id[event], table.last_task_id[event])
+    waiters = _tasks(first, last)
+    meant = f"{waiters} {'waits' if last - first <= 1 else 'wait'} for it"
     subject = (
         f"the consumer range of event {event} is not that of the tasks that wait for it"
         if len(wrong) == 1
@@ -164,6 +165,13 @@ def _wrong_ranges(rank: Rank, events: EventGraph) -> Iterator[tuple[int, int, in
         stated = table.first_task_id[event], table.last_task_id[event]
         if stated != (first, last) and not (first == last and stated[0] == stated[1]):
             yield event, first, last
+
+
+def _tasks(first: int, stop: int) -> str:
+    """`tasks 3 to 5`, of a half-open range."""
+    if stop <= first:
+        return "no task"
+    return f"task {first:,}" if stop == first + 1 else f"tasks {first:,} to {stop - 1:,}"
 
 
 def _waiting(events: EventGraph, event: int) -> list[int]:

@@ -41,7 +41,7 @@ def undeclared_tensor(context: Context) -> Iterator[Result]:
                 tensor=name,
                 operator=slot.operator,
                 ranks=(rank.number,),
-                message=f"{_operands(_refs(usage))} {name}, which the kernel does not declare (first: {slot})",
+                message=f"{_operands(_refs(usage))} {name or 'a tensor without a name'}, which the kernel does not declare (first: {slot})",
                 consequence=_CONSEQUENCE,
                 fix=_FIX,
             )
