@@ -39,7 +39,6 @@ def each_id_means_what_the_definitions_say(events: EventGraph, truth: Truth) -> 
         triggered = meant(events, pair.trigger, truth.faults.get((node, "trigger_event")))
         assert (awaited, triggered) == (truth.waits.get(node), truth.fires.get(node))
         assert pair.put == truth.puts(node)
-    assert events.orderless == truth.orderless
 
 
 def invalid_ids_are_named_with_their_tasks(events: EventGraph, truth: Truth) -> None:

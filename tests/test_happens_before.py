@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from hypothesis import event, given
+from hypothesis import strategies as st
 
 from mkcov_action.analyses.events import EventGraph, events_of, joined
-from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
+from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of, mended
 from tests.small_worlds import INVALID, Node, Place, SmallRank, SmallTask, Truth, World, many_worlds, worlds
 from tests.some_ranks import QWEN, TWO_RANKS, built_graphs, rank_of
 
@@ -92,6 +95,36 @@ def test_order_is_the_closure_of_what_tasks_wait_for(world: World) -> None:
     compare(events, truth, early, happens_before_of(events))
     if early:
         compare(events, truth, set(), happens_before_of(events, forgiven=events.too_many))
+
+
+@given(worlds(broken=False), st.integers(0, 2**32))
+@many_worlds
+def test_mended_edges_order_as_if_they_were_there(world: World, seed: int) -> None:
+    events, truth = world.events(), Truth(world)
+    order = happens_before_of(events, forgiven=events.too_many)
+    if not isinstance(order, HappensBefore) or not events.pairs:
+        return
+    dice = random.Random(seed)  # noqa: S311
+    wanted = {(dice.randrange(len(events.pairs)), dice.randrange(len(events))) for _ in range(3)}
+    found = mended(order, wanted)
+    past = closure(truth, set())
+    tasks = {
+        index: [node for node in truth.tasks if events.pair(node) is pair]
+        for index, pair in enumerate(events.pairs)
+    }
+    for index, place in sorted(wanted):
+        before = set(tasks[index]).union(*(past[node] for node in tasks[index]))
+        waiters = [node for node in truth.tasks if truth.waits.get(node) == events.place(place)]
+        if before.isdisjoint(waiters):  # else it would close a cycle
+            for node, known in past.items():
+                if node in waiters or not known.isdisjoint(waiters):
+                    known.update(before)
+    for node in truth.tasks:
+        assert {other for other in truth.tasks if found.before(other, node)} == past[node]
+    for one in range(len(found.ancestors)):
+        for other in range(len(found.ancestors)):
+            assert found.ancestors[one] >> other & 1 == found.reach[other] >> one & 1
+    event(f"changed: {found.ancestors[: len(events)] != order.ancestors}")
 
 
 def chain(*ids: tuple[int, int], num_triggers: tuple[int, ...]) -> World:

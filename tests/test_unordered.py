@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from mkcov_action.analyses import byte_ranges
 from mkcov_action.analyses.accesses import TileAccess
 from mkcov_action.analyses.events import joined
-from mkcov_action.analyses.happens_before import HappensBefore, happens_before_of
-from mkcov_action.analyses.unordered import Memory, members, memories_across, memory_of
+from mkcov_action.analyses.happens_before import HappensBefore, happens_before_of, members
+from mkcov_action.analyses.unordered import Memory, memories_across, memory_of
 from mkcov_action.task_graph import Operand
 from tests.small_accesses import (
     DEEPSEEK,
@@ -242,16 +242,16 @@ def test_where_regions_are_too_hard_to_compare_the_runs_around_them_are(
     assert isinstance(order, HappensBefore)
     memory = memory_of(one.accesses, "x", order)
     assert [memory.overlapping(index) for index in range(3)] == [0b101, 0b110, 0b111]
-    assert memory.exact
+    assert memory.comparison.exact
     monkeypatch.setattr(byte_ranges, "MOST_RUNS", 4)
     monkeypatch.setattr(byte_ranges, "_MOST_PAIRS", 0)
     memory = memory_of(one.accesses, "x", order)
     assert [memory.overlapping(index) for index in range(3)] == [0b111] * 3
-    assert not memory.exact
+    assert not memory.comparison.exact
     monkeypatch.setattr(byte_ranges, "MOST_BITS", 8)
     memory = memory_of(one.accesses, "x", order)
     assert [memory.overlapping(index) for index in range(3)] == [0b111] * 3
-    assert not memory.exact
+    assert not memory.comparison.exact
 
 
 # --- real graphs ----------------------------------------------------------------------------------

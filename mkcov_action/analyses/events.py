@@ -130,11 +130,6 @@ class EventGraph:
         return frozenset(event for event, (gets, waits) in enumerate(both) if gets > waits)
 
     @property
-    def orderless(self) -> bool:
-        """Whether an id is so wrong that nothing can be said about order."""
-        return any(reference.fault is not Fault.MISSING for reference in self.invalid)
-
-    @property
     def ends(self) -> tuple[int, ...]:
         """The last event of each rank, which ends the iteration."""
         return tuple(self.starts[rank] + self.sizes[rank] - 1 for rank in self.ranks if self.sizes[rank])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from operator import or_
 
@@ -34,6 +34,8 @@ class HappensBefore:
     EventGraph. Bit e of `ancestors[e]` is set unless e fires too early to order anything.
 
     `awaited_by_end` holds the events whose producers are over when the iteration of some rank ends.
+    `stand_ins` are the events that stand for the triggers of pairs whose missing edges are mended: each
+    for a pair, by its index, and behind those of the EventGraph.
 
     Not in it: order by places in a worker's queue, and that task 1 is before all others.
     """
@@ -42,10 +44,17 @@ class HappensBefore:
     ancestors: tuple[int, ...]
     reach: tuple[int, ...]
     awaited_by_end: int
+    stand_ins: Mapping[int, int] = field(default_factory=dict)
+
+    def trigger_of(self, index: int) -> int:
+        """The event by which the tasks of a pair are known to be over."""
+        return self.stand_ins.get(index, self.events.pairs[index].trigger)
 
     def before(self, one: TaskKey, other: TaskKey) -> bool:
         """Whether one task is surely over before the other starts."""
-        trigger, dependent = self.events.pair(one).trigger, self.events.pair(other).dependent
+        rank, task = one
+        trigger = self.trigger_of(self.events.first_pair[rank] + self.events.pair_of[rank][task])
+        dependent = self.events.pair(other).dependent
         return trigger >= 0 and dependent >= 0 and bool(self.ancestors[dependent] >> trigger & 1)
 
     def is_awaited(self, task: TaskKey) -> bool:
@@ -86,3 +95,40 @@ def happens_before_of(events: EventGraph, *, forgiven: Collection[int] = ()) -> 
             reach[event] |= reduce(or_, map(reach.__getitem__, part.successors), 0)
     awaited = reduce(or_, map(ancestors.__getitem__, events.ends), 0)
     return HappensBefore(events, tuple(ancestors), tuple(reach), awaited)
+
+
+def mended(order: HappensBefore, edges: Collection[tuple[int, int]]) -> HappensBefore:
+    """The order if all tasks of a pair were over before those start that await an event, for each edge of these.
+
+    An edge that would close a cycle is left out. Not to be mended twice.
+    """
+    count = len(order.events)
+    stand_ins = {pair: count + place for place, pair in enumerate(sorted({pair for pair, _ in edges}))}
+    ancestors = [*order.ancestors, *(1 << mark for mark in stand_ins.values())]
+    reach = [*order.reach, *(1 << mark for mark in stand_ins.values())]
+    for pair, mark in stand_ins.items():
+        trigger = order.events.pairs[pair].trigger
+        if trigger >= 0:
+            reach[mark] |= reach[trigger]
+            for event in members(reach[trigger]):
+                ancestors[event] |= 1 << mark
+    for pair, event in sorted(edges):
+        dependent = order.events.pairs[pair].dependent
+        past = ancestors[dependent] if dependent >= 0 else 0
+        if past >> event & 1 or dependent == event:
+            continue
+        past |= 1 << stand_ins[pair]
+        future = reach[event] | 1 << event
+        for before in members(past):
+            reach[before] |= future
+        for after in members(future):
+            ancestors[after] |= past
+    return replace(order, ancestors=tuple(ancestors), reach=tuple(reach), stand_ins=stand_ins)
+
+
+def members(bits: int) -> Iterator[int]:
+    """The members of a set in order."""
+    while bits:
+        lowest = bits & -bits
+        yield lowest.bit_length() - 1
+        bits ^= lowest

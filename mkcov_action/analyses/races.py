@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from functools import cached_property, reduce
-from operator import or_
+from functools import cached_property
 
-from mkcov_action.analyses.accesses import Accesses, Precision, TensorAccesses
-from mkcov_action.analyses.byte_ranges import TooCostly, covers, overlaps
+from mkcov_action.analyses.accesses import Accesses, Precision, TileAccess
 from mkcov_action.analyses.consumption import Access
-from mkcov_action.analyses.events import EventGraph
-from mkcov_action.analyses.happens_before import HappensBefore
+from mkcov_action.analyses.happens_before import HappensBefore, members, mended
 from mkcov_action.analyses.operators import OperatorCall
+from mkcov_action.analyses.unordered import Memory, memory_of
 
 Bits = int
 """A set of accesses to one tensor; bit i stands for the i-th."""
@@ -52,217 +50,6 @@ class Race:
 
 
 @dataclass(frozen=True, slots=True)
-class Races:
-    """All races of one rank, and the tensors whose bytes were too costly to compare."""
-
-    races: tuple[Race, ...]
-    undecided: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Order:
-    """The order of a rank's tasks, and layer calls that are taken to be over before others start besides.
-
-    `mended` holds pairs of calls: what the order would be were the missing edge of each there. (An edge
-    that would close a cycle is left out.)
-    """
-
-    accesses: Accesses
-    before: HappensBefore
-    calls: Sequence[OperatorCall]
-    mended: Collection[tuple[int, int]] = ()
-    _uses: dict[str, _Uses] = field(default_factory=dict)
-
-    def with_edges(self, mended: Collection[tuple[int, int]]) -> Order:
-        """The same order with more edges mended."""
-        return Order(self.accesses, self.before, self.calls, {*self.mended, *mended}, self._uses)
-
-    def tensor(self, name: str) -> _Tensor:
-        """The accesses of a tensor under this order."""
-        if name not in self._uses:
-            self._uses[name] = _Uses(self.accesses.tensors[name], self.accesses, self.before.events)
-        return _Tensor(self._uses[name], self)
-
-    @cached_property
-    def marks(self) -> Mapping[int, int]:
-        """The bit behind those of the events that tells of each mended call that it is over."""
-        events = len(self.before.events)
-        return {call: events + place for place, call in enumerate(sorted({one for one, _ in self.mended}))}
-
-    @cached_property
-    def _mended_edges(self) -> tuple[list[int], list[tuple[int, int, int]]]:
-        ancestors, edges = list(self.before.ancestors), []
-        for one, other in sorted(self.mended):
-            for start in self._waited_for(one):
-                for end in self._waited_for(other):
-                    if start != end and not ancestors[start] >> end & 1:
-                        edges.append((start, end, one))
-                        gained = ancestors[start] | 1 << self.marks[one]
-                        for event, known in enumerate(ancestors):
-                            if known >> end & 1:
-                                ancestors[event] |= gained
-        return ancestors, edges
-
-    @property
-    def ancestors(self) -> list[int]:
-        """The ancestors of each event, and the marks of the mended calls that are over when it fires."""
-        return self._mended_edges[0]
-
-    @cached_property
-    def edges(self) -> list[tuple[int, int, int]]:
-        """What leads from event to event: waited for, triggered, and the mended call or -1; in topological order.
-
-        Of an edge of a mended call, the one is what its tasks wait for, the other what the later call waits for.
-        """
-        ancestors = self.before.ancestors
-        edges = [
-            (pair.dependent, pair.trigger, -1)
-            for pair in self.before.events.pairs
-            if pair.dependent >= 0 and pair.trigger >= 0 and ancestors[pair.trigger]
-        ]
-        # What is before has fewer ancestors.
-        return sorted([*edges, *self._mended_edges[1]], key=lambda edge: self.ancestors[edge[0]].bit_count())
-
-    def _waited_for(self, call: int) -> list[int]:
-        pairs = self.before.events.pairs
-        return sorted({pairs[pair].dependent for pair in self._pairs_of_call.get(call, ())} - {-1, -2})
-
-    @cached_property
-    def _pairs_of_call(self) -> Mapping[int, set[int]]:
-        found: defaultdict[int, set[int]] = defaultdict(set)
-        start = self.before.events.first_pair[self.accesses.rank]
-        for tensor in self.accesses.tensors.values():
-            for access in tensor.accesses:
-                found[access.call].add(start + access.pair)
-        return found
-
-
-class _Uses:
-    """The accesses of one tensor as sets: what does not depend on order."""
-
-    def __init__(self, own: TensorAccesses, accesses: Accesses, events: EventGraph) -> None:
-        self.own = own
-        start = events.first_pair[accesses.rank]
-        pairs = [events.pairs[start + access.pair] for access in own.accesses]
-        self.waits = [pair.dependent for pair in pairs]
-        self.fires = [pair.trigger for pair in pairs]
-        slots = [accesses.slot(access) for access in own.accesses]
-        self.reads = _bits(slot.reads for slot in slots)
-        self.writes = _bits(slot.writes and not slot.remote for slot in slots)
-        self.adds = _bits(slot.access is Access.ACCUMULATE for slot in slots)
-        self.clear = _bits(
-            slot.certain and own.precision[access.region] is Precision.EXACT
-            for slot, access in zip(slots, own.accesses, strict=True)
-        )
-        self.of_call = _sets(access.call for access in own.accesses)
-        self.by_fire = _sets(self.fires)
-        self.by_wait = _sets(self.waits)
-        self.overlapping = self._overlapping()
-
-    def _overlapping(self) -> list[Bits] | None:
-        """For each region the accesses that share a byte with it; None where that is too costly."""
-        found = overlaps(self.own.regions)
-        if isinstance(found, TooCostly):
-            return None
-        of_region = _sets(access.region for access in self.own.accesses)
-        return [reduce(or_, (of_region[other] for other in _members(shared)), 0) for shared in found]
-
-
-class _Tensor:
-    """The accesses of one tensor, and who is before whom."""
-
-    def __init__(self, uses: _Uses, order: Order) -> None:
-        self._order = order
-        self._uses = uses
-        self.own, self.overlapping = uses.own, uses.overlapping
-        self.reads, self.writes, self.adds, self.clear = uses.reads, uses.writes, uses.adds, uses.clear
-        self.of_call, self.waits, self.fires = uses.of_call, uses.waits, uses.fires
-
-    @cached_property
-    def _over(self) -> Mapping[int, Bits]:
-        """The accesses that are over when an event fires: of few events each by itself, else along the edges."""
-        order, uses = self._order, self._uses
-        if self._is_small:
-            return {wait: self._over_when(wait) for wait in uses.by_wait if wait >= 0}
-        over = defaultdict(
-            int,
-            {
-                event: bits
-                for event, bits in uses.by_fire.items()
-                if event >= 0 and order.before.ancestors[event]
-            },
-        )
-        for start, end, mended in order.edges:
-            gained = over[start] | (self.of_call.get(mended, 0) if mended >= 0 else 0)
-            if gained:
-                over[end] |= gained
-        return over
-
-    @property
-    def _is_small(self) -> bool:
-        return len(self._uses.by_fire) * len(self._uses.by_wait) < 4 * len(self._order.edges)
-
-    def _over_when(self, event: int) -> Bits:
-        ancestors = self._order.ancestors[event]
-        found = reduce(
-            or_,
-            (bits for fire, bits in self._uses.by_fire.items() if fire >= 0 and ancestors >> fire & 1),
-            0,
-        )
-        for call, mark in self._order.marks.items():
-            if ancestors >> mark & 1:
-                found |= self.of_call.get(call, 0)
-        return found
-
-    @cached_property
-    def _later(self) -> Mapping[int, Bits]:
-        """The accesses that start only when an event has fired."""
-        order, uses = self._order, self._uses
-        waits = {event: bits for event, bits in uses.by_wait.items() if event >= 0}
-        if self._is_small:
-            return {fire: self._later_than(fire) for fire in uses.by_fire if fire >= 0}
-        later = defaultdict(int, waits)
-        for start, end, _ in reversed(order.edges):
-            if later[end]:
-                later[start] |= later[end]
-        return later
-
-    def _later_than(self, mark: int) -> Bits:
-        ancestors = self._order.ancestors
-        waits = self._uses.by_wait.items()
-        return reduce(or_, (bits for wait, bits in waits if wait >= 0 and ancestors[wait] >> mark & 1), 0)
-
-    @cached_property
-    def _behind_mended(self) -> Mapping[int, Bits]:
-        """The accesses that start only when all tasks of a mended call are over."""
-        return {
-            call: self._later_than(mark) for call, mark in self._order.marks.items() if call in self.of_call
-        }
-
-    def before(self, index: int) -> Bits:
-        """The accesses that are surely over when this one starts."""
-        return self._over.get(self.waits[index], 0)
-
-    def after(self, index: int) -> Bits:
-        """The accesses that surely start only when this one is over."""
-        fire = self.fires[index]
-        ordered = fire >= 0 and self._order.before.ancestors[fire]
-        later = self._later.get(fire, 0) if ordered else 0
-        return later | self._behind_mended.get(self.own.accesses[index].call, 0)
-
-    def loose(self, index: int) -> Bits:
-        """The accesses of other calls to the bytes of this one that nothing orders with it."""
-        access = self.own.accesses[index]
-        shared = (self.overlapping or [])[access.region] & (self.reads | self.writes)
-        return shared & ~self.of_call[access.call] & ~self.before(index) & ~self.after(index)
-
-    def ordered(self, one: int, other: int) -> bool:
-        """Whether any access of one call is ordered with any of the other."""
-        theirs = self.of_call[other]
-        return any((self.before(index) | self.after(index)) & theirs for index in _members(self.of_call[one]))
-
-
-@dataclass(frozen=True, slots=True)
 class RaceReport:
     """The races of one rank by cause.
 
@@ -277,26 +64,32 @@ class RaceReport:
     undecided: tuple[str, ...]
 
 
-def race_report(order: Order) -> RaceReport:
-    """Looks for causes first: an operator without outputs gets no edge, and much follows from that."""
-    found = unordered_reads(order)
-    if not found.races:
-        rest = conflicts(order)
-        return RaceReport((), _without_echoes(rest.races), {}, found.undecided)
-    blind = {(race.earlier, race.later) for race in found.races if not order.calls[race.earlier].outputs}
-    reads = [race for race in found.races if (race.earlier, race.later) in blind]
-    mended = order
+def race_report(accesses: Accesses, calls: Sequence[OperatorCall], order: HappensBefore) -> RaceReport:
+    """The races in the memory of one rank; `calls` are its layer calls, the order is its own or that of all ranks.
+
+    Looks for causes first: an operator without outputs gets no edge, and much follows from that.
+    """
+    memories = {name: memory_of(accesses, name, order) for name in accesses.tensors}
+    plain = _Search(accesses, calls, order, _Rewrites(accesses, calls), memories)
+    reads = plain.reads()
+    blind = [race for race in reads if not calls[race.earlier].outputs]
+    search = plain
     if blind:
-        mended = order.with_edges(blind)
-        found = unordered_reads(mended)
-    reads += found.races
-    mended = mended.with_edges({(race.earlier, race.later) for race in found.races})
-    before, after = unordered(order), unordered(mended)
-    rest = conflicts(mended)
-    following = {
-        name: pairs - after.get(name, 0) for name, pairs in before.items() if pairs > after.get(name, 0)
-    }
-    return RaceReport(tuple(reads), _without_echoes(rest.races), following, found.undecided)
+        search = plain.mended(blind)
+        reads = search.reads()
+    if reads:
+        search = plain.mended([*blind, *reads])
+    return RaceReport(
+        (*blind, *reads),
+        _without_echoes(search.conflicts()),
+        _following(plain, search) if search is not plain else {},
+        plain.undecided,
+    )
+
+
+def _following(plain: _Search, search: _Search) -> dict[str, int]:
+    before, after = plain.unordered(), search.unordered()
+    return {name: pairs - after[name] for name, pairs in before.items() if pairs > after[name]}
 
 
 def _without_echoes(races: Sequence[Race]) -> tuple[Race, ...]:
@@ -309,61 +102,106 @@ def _without_echoes(races: Sequence[Race]) -> tuple[Race, ...]:
     )
 
 
-def unordered_reads(order: Order) -> Races:
-    """The reads of bytes whose last write before them, by task number, is not surely over."""
-    rewrites = _Rewrites(order)
-    return _collected(order, lambda tensor: _unordered_reads(tensor, rewrites))
+@dataclass(frozen=True)
+class _Search:
+    """The accesses of one rank under one order, by tensor."""
+
+    accesses: Accesses
+    calls: Sequence[OperatorCall]
+    order: HappensBefore
+    rewrites: _Rewrites
+    memories: Mapping[str, Memory]
+
+    def mended(self, races: Iterable[Race]) -> _Search:
+        """The same, were the edges there that these reads lack: from the writing calls to the reading ones."""
+        pairs = self._pairs_of_calls
+        edges = {
+            (pair, self.order.events.pairs[reading].dependent)
+            for race in races
+            for pair in pairs[race.earlier]
+            for reading in pairs[race.later]
+        }
+        order = mended(self.order, {(pair, event) for pair, event in edges if event >= 0})
+        memories = {
+            name: memory_of(self.accesses, name, order, memory.comparison)
+            for name, memory in self.memories.items()
+        }
+        return replace(self, order=order, memories=memories)
+
+    @cached_property
+    def _pairs_of_calls(self) -> Mapping[int, set[int]]:
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        start = self.order.events.first_pair[self.accesses.rank]
+        for tensor in self.accesses.tensors.values():
+            for access in tensor.accesses:
+                found[access.call].add(start + access.pair)
+        return found
+
+    def reads(self) -> list[Race]:
+        """The reads of bytes whose last write before them, by task number, is not surely over."""
+        return self._decided(_reads)
+
+    def conflicts(self) -> list[Race]:
+        """All other unordered uses of the same bytes, one of which writes."""
+        return self._decided(_conflicts)
+
+    def _decided(self, look: Callable[[Memory, _Rewrites], Iterator[Race]]) -> list[Race]:
+        races: list[Race] = []
+        for memory in self.memories.values():
+            found = list(look(memory, self.rewrites))
+            if memory.comparison.exact:  # which shows when it is looked at
+                races += found
+        return sorted(races, key=lambda race: (race.kind, race.tensor, race.earlier, race.later))
+
+    def unordered(self) -> dict[str, int]:
+        """How many pairs of accesses, one of which writes, nothing orders, by tensor: counted, not looked at."""
+        return {name: _unordered_pairs(memory) for name, memory in self.memories.items()}
+
+    @property
+    def undecided(self) -> tuple[str, ...]:
+        """The tensors whose bytes were too costly to compare: to be asked last."""
+        return tuple(name for name, memory in self.memories.items() if not memory.comparison.exact)
 
 
-def conflicts(order: Order, known: Collection[tuple[int, int]] = ()) -> Races:
-    """All other unordered uses of the same bytes, one of which writes; pairs of calls that are known left out."""
-    rewrites = _Rewrites(order)
-    return _collected(order, lambda tensor: _conflicts(tensor, known, rewrites))
+def _loose(memory: Memory, index: int) -> Bits:
+    """The accesses of other calls to the bytes of a write, in the same memory, that nothing orders with it."""
+    return memory.conflicting(index) & ~memory.of_call(index) & ~memory.remote
 
 
-def unordered(order: Order) -> dict[str, int]:
-    """How many pairs of accesses, one of which writes, nothing orders, by tensor: counted, not looked at."""
-    counts = {}
-    for name in order.accesses.tensors:
-        tensor = order.tensor(name)
-        if tensor.overlapping is None:
-            continue
-        pairs = 0
-        for index in _members(tensor.writes):
-            loose = tensor.loose(index)
-            pairs += (loose & ~tensor.writes).bit_count() + (
-                loose & tensor.writes & ~((2 << index) - 1)
-            ).bit_count()
-        if pairs:
-            counts[name] = pairs
-    return counts
+def _unordered_pairs(memory: Memory) -> int:
+    pairs = 0
+    for index in members(memory.writing & ~memory.remote):
+        loose = _loose(memory, index)
+        later = loose & memory.writing & ~((2 << index) - 1)
+        pairs += (loose & ~memory.writing).bit_count() + later.bit_count()
+    return pairs
 
 
-def _collected(order: Order, look: Callable[[_Tensor], Iterable[Race]]) -> Races:
-    races: list[Race] = []
-    undecided = []
-    for name in order.accesses.tensors:
-        tensor = order.tensor(name)
-        if tensor.overlapping is None:
-            undecided.append(name)
-        else:
-            races += look(tensor)
-    races.sort(key=lambda race: (race.kind, race.tensor, race.earlier, race.later))
-    return Races(tuple(races), tuple(undecided))
+def _is_certain(memory: Memory, *indices: int) -> bool:
+    entries = [memory.entries[index] for index in indices]
+    return all(entry.slot.certain and entry.precision is Precision.EXACT for entry in entries)
+
+
+def _are_ordered(memory: Memory, one: int, other: int) -> bool:
+    """Whether any access of the call of one is ordered with any of the call of the other."""
+    theirs = memory.of_call(other)
+    return any(
+        (memory.before(index) | memory.after(index)) & theirs for index in members(memory.of_call(one))
+    )
 
 
 class _Rewrites:
     """Whether a call wrote what another one of its kind had written already: the same values."""
 
-    def __init__(self, order: Order) -> None:
-        self._calls = order.calls
+    def __init__(self, accesses: Accesses, calls: Sequence[OperatorCall]) -> None:
+        self._calls = calls
         self._known: dict[int, list[int]] = {}
         self._twins: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
-        for index, call in enumerate(order.calls):
+        for index, call in enumerate(calls):
             self._twins[call.operator, call.inputs, call.outputs].append(index)
         self._writers: defaultdict[str, list[int]] = defaultdict(list)
-        for name, tensor in order.accesses.tensors.items():
-            writing = {access.call for access in tensor.accesses if order.accesses.slot(access).writes}
+        for name, tensor in accesses.tensors.items():
+            writing = {access.call for access in tensor.accesses if accesses.slot(access).writes}
             self._writers[name] = sorted(writing)
 
     def twins(self, call: int) -> list[int]:
@@ -394,73 +232,63 @@ class _Rewrites:
         return writers[bisect_right(writers, one) : bisect_left(writers, other)]
 
 
-def _unordered_reads(tensor: _Tensor, rewrites: _Rewrites) -> Iterator[Race]:
-    """Reads of bytes whose last write before them, by task number, is not surely over."""
-    overlapping, accesses = tensor.overlapping or [], tensor.own.accesses
+def _reads(memory: Memory, rewrites: _Rewrites) -> Iterator[Race]:
+    own = memory.writing & ~memory.remote
     found: dict[tuple[int, int], _Group] = {}
-    for index in _members(tensor.reads & ~tensor.adds):
-        access = accesses[index]
-        earlier = (1 << index) - 1  # accesses stand in the order of their first tasks
-        writes = tensor.writes & overlapping[access.region] & earlier & ~tensor.of_call[access.call]
-        loose = writes & ~tensor.before(index)
-        if not loose:
-            continue
-        for call, bits in _last_writers(tensor, index, writes):
-            for writer in _members(bits & loose):
-                over = tensor.before(index)
-                if any(tensor.of_call.get(twin, 0) & over for twin in rewrites.twins(call)):
-                    continue
-                certain = bool(tensor.clear >> writer & 1 and tensor.clear >> index & 1)
-                if not certain and tensor.ordered(call, access.call):
-                    continue
-                group = found.setdefault((call, access.call), _Group())
-                group.add(accesses[writer].first, access.first, certain=certain)
+    for index in members(memory.reading):
+        over = memory.before(index)
+        earlier = own & memory.earlier(index) & ~memory.of_call(index) & ~over
+        if not earlier or not earlier & memory.overlapping(index):
+            continue  # asked for every read: the last writes are looked for only where one may be loose
+        read = memory.entries[index].access
+        for writer in members(memory.last_writes(index) & earlier):
+            write = memory.entries[writer].access
+            if any(
+                memory.entries[done].access.call in rewrites.twins(write.call)
+                for done in members(over & own & memory.overlapping(index))
+            ):
+                continue
+            certain = _is_certain(memory, index, writer)
+            if certain or not _are_ordered(memory, writer, index):
+                found.setdefault((write.call, read.call), _Group()).add(
+                    write.first, read.first, certain=certain
+                )
     for (one, other), group in found.items():
-        yield group.race(RaceKind.READ_OF_LAST_WRITE, tensor.own.tensor, one, other)
+        yield group.race(RaceKind.READ_OF_LAST_WRITE, memory.tensor, one, other)
 
 
-def _last_writers(tensor: _Tensor, index: int, writes: Bits) -> Iterator[tuple[int, Bits]]:
-    """The writing calls from the last one back, until they have written all that is read."""
-    accesses, regions = tensor.own.accesses, tensor.own.regions
-    wanted = regions[accesses[index].region]
-    written = []
-    for call in sorted({accesses[place].call for place in _members(writes)}, reverse=True):
-        bits = writes & tensor.of_call[call]
-        yield call, bits
-        # Of a tile of which a part is written the reader is taken to want that part.
-        written += [regions[accesses[place].region] for place in _members(bits)]
-        covered = covers(set(written), wanted)
-        if isinstance(covered, TooCostly) or covered:
-            return
-
-
-def _conflicts(tensor: _Tensor, known: Collection[tuple[int, int]], rewrites: _Rewrites) -> Iterator[Race]:
-    """Writes that nothing orders with a read or another write of the same bytes."""
-    accesses = tensor.own.accesses
+def _conflicts(memory: Memory, rewrites: _Rewrites) -> Iterator[Race]:
     found: dict[tuple[RaceKind, int, int], _Group] = {}
-    for index in _members(tensor.writes):
-        access = accesses[index]
-        for other in _members(tensor.loose(index)):
-            theirs = accesses[other]
-            both_write = bool(tensor.writes >> other & 1)
-            if both_write and other < index:
-                continue  # met from the other side
-            one, two = sorted((access.call, theirs.call))
-            if (one, two) in known or (both_write and tensor.adds >> index & 1 and tensor.adds >> other & 1):
+    for index in members(memory.writing & ~memory.remote):
+        for other in members(_loose(memory, index)):
+            kind = _kind(memory, index, other, rewrites)
+            if kind is None:
                 continue
-            if both_write and (one in rewrites.twins(two)):
+            certain = _is_certain(memory, index, other)
+            if not certain and _are_ordered(memory, index, other):
                 continue
-            if not both_write and access.call < theirs.call:
-                continue  # a read behind the write: if it needs it, it is said above
-            certain = bool(tensor.clear >> index & 1 and tensor.clear >> other & 1)
-            if not certain and tensor.ordered(access.call, theirs.call):
-                continue
-            kind = RaceKind.WRITE_AFTER_WRITE if both_write else RaceKind.WRITE_AFTER_READ
-            first, second = sorted((access, theirs), key=lambda item: item.call)
-            group = found.setdefault((kind, one, two), _Group())
+            first, second = sorted((memory.entries[place].access for place in (index, other)), key=_call)
+            group = found.setdefault((kind, first.call, second.call), _Group())
             group.add(first.first, second.first, certain=certain)
     for (kind, one, two), group in found.items():
-        yield group.race(kind, tensor.own.tensor, one, two)
+        yield group.race(kind, memory.tensor, one, two)
+
+
+def _call(access: TileAccess) -> int:
+    return access.call
+
+
+def _kind(memory: Memory, write: int, other: int, rewrites: _Rewrites) -> RaceKind | None:
+    """What an unordered pair is; None where it is none, or is met from the other side."""
+    mine, theirs = memory.entries[write], memory.entries[other]
+    if not memory.writing >> other & 1:
+        # A read behind the write: if it needs it, it is a read of the last write.
+        return RaceKind.WRITE_AFTER_READ if theirs.access.call < mine.access.call else None
+    sums = mine.slot.access is theirs.slot.access is Access.ACCUMULATE
+    one, two = sorted((mine.access.call, theirs.access.call))
+    if other < write or sums or one in rewrites.twins(two):
+        return None
+    return RaceKind.WRITE_AFTER_WRITE
 
 
 @dataclass(slots=True)
@@ -478,30 +306,3 @@ class _Group:
 
     def race(self, kind: RaceKind, tensor: str, one: int, other: int) -> Race:
         return Race(kind, tensor, one, other, self.tasks or (0, 0), self.pairs, self.certain)
-
-
-def _sets(keys: Iterable[int]) -> defaultdict[int, Bits]:
-    """The places of each key."""
-    places: defaultdict[int, list[int]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        places[key].append(place)
-    found: defaultdict[int, Bits] = defaultdict(int)
-    for key, members in places.items():
-        marks = bytearray((members[-1] >> 3) + 1)
-        for place in members:
-            marks[place >> 3] |= 1 << (place & 7)
-        found[key] = int.from_bytes(marks, "little")
-    return found
-
-
-def _bits(flags: Iterable[bool]) -> Bits:
-    text = "".join("1" if flag else "0" for flag in flags)
-    return int(text[::-1] or "0", 2)
-
-
-def _members(bits: Bits) -> Iterator[int]:
-    """The places of the set bits, in order."""
-    while bits:
-        low = bits & -bits
-        yield low.bit_length() - 1
-        bits ^= low

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mkcov_action.analyses.accesses import Accesses, Precision, SlotAccess, TileAccess
 from mkcov_action.analyses.byte_ranges import Bytes, Region, TooCostly, missing, overlaps, union
 from mkcov_action.analyses.events import decode
-from mkcov_action.analyses.happens_before import HappensBefore
+from mkcov_action.analyses.happens_before import HappensBefore, members
 
 
 class Entry(NamedTuple):
@@ -36,23 +36,100 @@ class Entry(NamedTuple):
     trigger: int
 
 
-def members(accesses: int) -> Iterator[int]:
-    """The members of a set in order."""
-    while accesses:
-        lowest = accesses & -accesses
-        yield lowest.bit_length() - 1
-        accesses ^= lowest
+class Comparison:
+    """Which accesses to a tensor share bytes: the same under every order, and worked out once.
+
+    `exact` is False where there were more runs of bytes than can be compared: then accesses overlap
+    where the runs around them do.
+    """
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.exact = True
+        self.of_call: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self._entries = entries
+        self._overlapping: Mapping[Region, int] | None = None
+        self._last: dict[tuple[Region, int], int] = {}
+        self._rests: dict[tuple[Region, frozenset[Region]], Bytes | TooCostly] = {}
+        for index, entry in enumerate(entries):
+            self.of_call[entry.rank, entry.access.call] |= 1 << index
+
+    def overlapping(self, region: Region) -> int:
+        """The accesses whose region shares a byte with this one of theirs."""
+        if self._overlapping is None:
+            self._overlapping = self._compare()
+        return self._overlapping[region]
+
+    def last(self, region: Region, writes: int) -> int:
+        """Of some writes to a region those of calls that later ones do not hide."""
+        key = region, writes
+        if key not in self._last:
+            self._last[key] = self._leaving(*key)
+        return self._last[key]
+
+    def _leaving(self, region: Region, writes: int) -> int:
+        whole = union([region])
+        left = whole if isinstance(whole, TooCostly) else whole.total
+        hiding: set[Region] = set()
+        found = 0
+        while writes and left != 0:
+            if isinstance(left, TooCostly):
+                self.exact = False
+                return found | writes
+            last = self._entries[writes.bit_length() - 1]
+            own = writes & self.of_call[last.rank, last.access.call]
+            writes ^= own
+            entries = [self._entries[index] for index in members(own)]
+            new = {entry.region for entry in entries if entry.precision is not Precision.UNKNOWN} - hiding
+            reached = any(entry.precision is Precision.UNKNOWN for entry in entries)
+            if new:
+                hiding |= new
+                rest = self._rest(region, frozenset(hiding))
+                reached |= isinstance(rest, TooCostly) or rest.total < left
+                left = rest if isinstance(rest, TooCostly) else rest.total
+            if reached:
+                found |= own
+        return found
+
+    def _rest(self, region: Region, hiding: frozenset[Region]) -> Bytes | TooCostly:
+        """What some regions leave of another: layers repeat each other."""
+        key = region, hiding
+        if key not in self._rests:
+            self._rests[key] = missing([region], hiding)
+        return self._rests[key]
+
+    def _compare(self) -> Mapping[Region, int]:
+        own: defaultdict[Region, int] = defaultdict(int)
+        for index, entry in enumerate(self._entries):
+            own[entry.region] |= 1 << index
+        regions = list(own)
+        found = overlaps(regions)
+        if isinstance(found, TooCostly):
+            self.exact = False
+            found = overlaps([region.hull for region in regions])
+        if isinstance(found, TooCostly):  # very many regions: any two may overlap
+            return dict.fromkeys(regions, (1 << len(self._entries)) - 1)
+        return {
+            region: reduce(or_, (own[regions[other]] for other in members(shared)), 0)
+            for region, shared in zip(regions, found, strict=True)
+        }
 
 
 class Memory:
     """All accesses to one tensor in the memory of one rank, in the order of task ids (then ranks).
 
     A set of them is an int: bit i stands for `entries[i]`. `reading`, `writing` and `remote` are the
-    sets of those that read, surely write, and come by a put. `exact` is False where there are
-    more runs of bytes than can be compared: then accesses overlap where the runs around them do.
+    sets of those that read, surely write, and come by a put.
     """
 
-    def __init__(self, tensor: str, rank: int, entries: Iterable[Entry], order: HappensBefore) -> None:
+    def __init__(
+        self,
+        tensor: str,
+        rank: int,
+        entries: Iterable[Entry],
+        order: HappensBefore,
+        comparison: Comparison | None = None,
+    ) -> None:
+        """`comparison` is that of the same entries under another order."""
         self.tensor = tensor
         self.rank = rank
         self.entries = tuple(entries)
@@ -60,21 +137,16 @@ class Memory:
         self.reading = self._those(entry.slot.reads for entry in self.entries)
         self.writing = self._those(entry.slot.writes for entry in self.entries)
         self.remote = self._those(entry.slot.remote for entry in self.entries)
-        self.exact = True
+        self.comparison = comparison or Comparison(self.entries)
         self._order = order
         self._triggering = _ByEvent(entry.trigger for entry in self.entries)
         self._awaiting = _ByEvent(entry.dependent for entry in self.entries)
         self._before: dict[int, int] = {}
         self._after: dict[int, int] = {}
         self._own: defaultdict[tuple[int, int], int] = defaultdict(int)
-        self._of_call: defaultdict[tuple[int, int], int] = defaultdict(int)
         for index, entry in enumerate(self.entries):
-            self._of_call[entry.rank, entry.access.call] |= 1 << index
             if entry.access.tasks == 1:
                 self._own[entry.rank, entry.access.first] |= 1 << index
-        self._overlapping: Mapping[Region, int] | None = None
-        self._last: dict[tuple[Region, int], int] = {}
-        self._rests: dict[tuple[Region, frozenset[Region]], Bytes | TooCostly] = {}
 
     @staticmethod
     def _those(flags: Iterable[bool]) -> int:
@@ -108,11 +180,14 @@ class Memory:
             found &= ~self._own[entry.rank, entry.access.first]
         return found
 
+    def of_call(self, index: int) -> int:
+        """The accesses of the layer call that an access is of."""
+        entry = self.entries[index]
+        return self.comparison.of_call[entry.rank, entry.access.call]
+
     def overlapping(self, index: int) -> int:
         """The accesses whose region shares a byte with that of an access; itself, too, if it has a byte."""
-        if self._overlapping is None:
-            self._overlapping = self._compare()
-        return self._overlapping[self.entries[index].region]
+        return self.comparison.overlapping(self.entries[index].region)
 
     def conflicting(self, index: int) -> int:
         """The unordered accesses that share a byte with an access, where one of the two surely writes."""
@@ -137,58 +212,7 @@ class Memory:
         """
         entry = self.entries[index]
         found = self.writing & self.earlier(index) & self.overlapping(index)
-        key = entry.region, found & ~self._of_call[entry.rank, entry.access.call]
-        if key not in self._last:
-            self._last[key] = self._leaving(*key)
-        return self._last[key]
-
-    def _leaving(self, region: Region, writes: int) -> int:
-        """Of some writes to a region those of calls that later ones do not hide."""
-        whole = union([region])
-        left = whole if isinstance(whole, TooCostly) else whole.total
-        hiding: set[Region] = set()
-        found = 0
-        while writes and left != 0:
-            if isinstance(left, TooCostly):
-                self.exact = False
-                return found | writes
-            last = self.entries[writes.bit_length() - 1]
-            own = writes & self._of_call[last.rank, last.access.call]
-            writes ^= own
-            entries = [self.entries[index] for index in members(own)]
-            new = {entry.region for entry in entries if entry.precision is not Precision.UNKNOWN} - hiding
-            reached = any(entry.precision is Precision.UNKNOWN for entry in entries)
-            if new:
-                hiding |= new
-                rest = self._rest(region, frozenset(hiding))
-                reached |= isinstance(rest, TooCostly) or rest.total < left
-                left = rest if isinstance(rest, TooCostly) else rest.total
-            if reached:
-                found |= own
-        return found
-
-    def _rest(self, region: Region, hiding: frozenset[Region]) -> Bytes | TooCostly:
-        """What some regions leave of another: layers repeat each other."""
-        key = region, hiding
-        if key not in self._rests:
-            self._rests[key] = missing([region], hiding)
-        return self._rests[key]
-
-    def _compare(self) -> Mapping[Region, int]:
-        own: defaultdict[Region, int] = defaultdict(int)
-        for index, entry in enumerate(self.entries):
-            own[entry.region] |= 1 << index
-        regions = list(own)
-        found = overlaps(regions)
-        if isinstance(found, TooCostly):
-            self.exact = False
-            found = overlaps([region.hull for region in regions])
-        if isinstance(found, TooCostly):  # very many regions: any two may overlap
-            return dict.fromkeys(regions, self.everything)
-        return {
-            region: reduce(or_, (own[regions[other]] for other in members(shared)), 0)
-            for region, shared in zip(regions, found, strict=True)
-        }
+        return self.comparison.last(entry.region, found & ~self.of_call(index))
 
 
 def _first(entry: Entry) -> int:
@@ -231,13 +255,15 @@ class _ByEvent:
 # --- where accesses land --------------------------------------------------------------------------
 
 
-def memory_of(accesses: Accesses, tensor: str, order: HappensBefore) -> Memory:
+def memory_of(
+    accesses: Accesses, tensor: str, order: HappensBefore, comparison: Comparison | None = None
+) -> Memory:
     """The accesses of one rank by itself to a tensor that it writes.
 
     Its own puts are among them (`remote`), though they land in other ranks' memory: what lands in its
     own is not known.
     """
-    return Memory(tensor, accesses.rank, _entries(accesses, tensor, order), order)
+    return Memory(tensor, accesses.rank, _entries(accesses, tensor, order), order, comparison)
 
 
 def memories_across(ranks: Sequence[Accesses], tensor: str, order: HappensBefore) -> tuple[Memory, ...]:
@@ -260,17 +286,17 @@ def _entries(accesses: Accesses, tensor: str, order: HappensBefore) -> Iterator[
     own = accesses.tensors.get(tensor)
     if own is None:
         return
-    pairs = order.events.pairs_of(accesses.rank)
+    start = order.events.first_pair[accesses.rank]
     for access in own.accesses:
-        pair = pairs[access.pair]
+        pair = start + access.pair
         yield Entry(
             accesses.rank,
             access,
             accesses.slots[access.slot],
             own.regions[access.region],
             own.precision[access.region],
-            pair.dependent,
-            pair.trigger,
+            order.events.pairs[pair].dependent,
+            order.trigger_of(pair),
         )
 
 

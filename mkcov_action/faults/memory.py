@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from mkcov_action.analyses.spans import span_of
 from mkcov_action.faults._fault import fault
 from mkcov_action.faults.artifacts import RankArtifacts, Site
-
-_POSITION = 0xFFFFFFFF
+from mkcov_action.task_graph import Operand
+from mkcov_action.task_types import DATA_TYPE_BYTES
 
 
 @fault("MK401")
@@ -69,7 +70,7 @@ def tile_misaligned(site: Site) -> str | None:
 
 
 def _tile(tensor: dict[str, object]) -> bool:
-    return tensor["data_type"] in _BYTES and tensor["base_ptr"] != "nullptr" and bool(tensor["dims"])
+    return tensor["data_type"] in DATA_TYPE_BYTES and tensor["base_ptr"] != "nullptr" and bool(tensor["dims"])
 
 
 @fault("MK402", also=("MK403", "MK505"))
@@ -110,20 +111,24 @@ def _allocations(rank: RankArtifacts) -> dict[str, int]:
     return {name: int(size) for name, size in found}
 
 
-_BYTES = {930: 1, 941: 2, 940: 2, 950: 4, 955: 4, 965: 8}
-
-
 def _ends(rank: RankArtifacts, name: str) -> set[int]:
     """Where the output tiles of known operators end in a buffer."""
-    ends = set()
-    for index in range(len(rank.tasks)):
-        for tensor in rank.exact(index, "outputs"):
-            if tensor["base_ptr"] == name and tensor["data_type"] in _BYTES and 0 not in tensor["dims"]:
-                steps = zip(tensor["dims"], tensor["strides"], strict=True)
-                last = sum((dim - 1) * stride for dim, stride in steps)
-                ends.add(tensor["offset"] + (last + 1) * _BYTES[tensor["data_type"]])
-    return ends
+    spans = (
+        span_of(
+            Operand(
+                name, tensor["offset"], tensor["data_type"], tuple(tensor["dims"]), tuple(tensor["strides"])
+            )
+        )
+        for index in range(len(rank.tasks))
+        for tensor in rank.exact(index, "outputs")
+        if tensor["base_ptr"] == name
+    )
+    return {stop for start, stop in filter(None, spans) if stop > start}
 
 
 def _plain(tensor: dict[str, object], sizes: dict[str, int]) -> bool:
-    return tensor["base_ptr"] in sizes and tensor["data_type"] in _BYTES and tensor["base_ptr"] != "nullptr"
+    return (
+        tensor["base_ptr"] in sizes
+        and tensor["data_type"] in DATA_TYPE_BYTES
+        and tensor["base_ptr"] != "nullptr"
+    )

@@ -12,7 +12,7 @@ from mkcov_action.analyses.events import EventGraph, events_of, is_tagged, joine
 from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
 from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
 from mkcov_action.analyses.operators import Operators, operators_of
-from mkcov_action.analyses.races import Order, RaceReport, race_report
+from mkcov_action.analyses.races import RaceReport, race_report
 from mkcov_action.analyses.startable import Startable, startable_of
 from mkcov_action.config import Config
 from mkcov_action.megakernel import Megakernel, Rank
@@ -101,7 +101,7 @@ class Context:
             return order
         operators = self.operators(rank)
         accesses = accesses_of(rank, self.consumption(rank), operators, self.events(rank))
-        return race_report(Order(accesses, order, operators.calls))
+        return race_report(accesses, operators.calls, order)
 
     def _once(self, key: tuple[Hashable, int], make: Callable[[], _Made]) -> _Made:
         if key not in self._made:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from mkcov_action.analyses.accesses import region_of
 from mkcov_action.analyses.happens_before import NoOrder
 from mkcov_action.analyses.operators import OperatorCall
 from mkcov_action.analyses.races import Race, RaceReport
+from mkcov_action.analyses.spans import span_of
 from mkcov_action.finding import Confidence
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._calls import layers
 from mkcov_action.rules._context import Context
 from mkcov_action.rules._wording import listed
-from mkcov_action.task_types import Extent
 
 
 def confidence(races: Sequence[Race]) -> Confidence:
@@ -27,12 +26,8 @@ def bytes_in(rank: Rank, task: int, tensor: str) -> str:
     operands = (*graph.operand_lists[graph.inputs[task]], *graph.operand_lists[graph.outputs[task]])
     for operand in map(graph.operands.__getitem__, operands):
         if operand.tensor == tensor:
-            region, _ = region_of(operand, Extent.EXACT)
-            return (
-                f"task {task:,}, bytes {region.start:,} to {region.stop - 1:,}"
-                if region
-                else f"task {task:,}"
-            )
+            start, stop = span_of(operand) or (0, 0)
+            return f"task {task:,}, bytes {start:,} to {stop - 1:,}" if stop > start else f"task {task:,}"
     return f"task {task:,}"
 
 

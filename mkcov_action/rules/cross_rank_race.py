@@ -6,10 +6,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from mkcov_action.analyses.accesses import Accesses, accesses_of
-from mkcov_action.analyses.happens_before import HappensBefore, NoOrder
+from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, members
 from mkcov_action.analyses.operators import OperatorCall
-from mkcov_action.analyses.races import Order, Race, RaceReport, race_report
-from mkcov_action.analyses.unordered import Memory, members, memories_across
+from mkcov_action.analyses.races import Race, RaceReport, race_report
+from mkcov_action.analyses.unordered import Memory, memories_across
 from mkcov_action.finding import Confidence, Severity, family_of
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._calls import members as named_members
@@ -64,7 +64,7 @@ def _within(context: Context, rank: Rank, accesses: Accesses, order: HappensBefo
     alone = context.races(rank)
     known = set() if isinstance(alone, NoOrder) else {_key(race) for race in (*alone.reads, *alone.conflicts)}
     calls = context.operators(rank).calls
-    report = race_report(Order(accesses, order, calls))
+    report = race_report(accesses, calls, order)
     groups: defaultdict[tuple[str, str, str, str], list[Race]] = defaultdict(list)
     for race in (*report.reads, *report.conflicts):
         if _key(race) not in known:

@@ -6,11 +6,11 @@ from array import array
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial, reduce
-from itertools import chain, compress, count, pairwise
-from operator import itemgetter, ne, or_
+from itertools import chain
+from operator import itemgetter
 
 from mkcov_action.analyses.consumption import branch_of
+from mkcov_action.analyses.runs import runs_of
 from mkcov_action.finding import Operator, Severity
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._rule import Context, Result, Stage, rule
@@ -73,8 +73,8 @@ class _Group:
 
 def _groups(rank: Rank) -> dict[Operator, _Group]:
     graph = rank.graph
-    runs: defaultdict[tuple[int, int], list[slice]] = defaultdict(list)
-    for run in _runs(graph.task_type, graph.variant_id):
+    runs: defaultdict[tuple[int, int], list[range]] = defaultdict(list)
+    for run in runs_of(graph.task_type, graph.variant_id, first=0):
         runs[graph.task_type[run.start], graph.variant_id[run.start]].append(run)
     groups: dict[Operator, _Group] = {}
     for (number, variant), mine in runs.items():
@@ -88,27 +88,20 @@ def _groups(rank: Rank) -> dict[Operator, _Group]:
             graph.trigger_event,
             *(graph.metadata[field] for field in fields),
         ]
-        rows = [zip(*(column[run] for column in columns), strict=True) for run in mine]
+        rows = [zip(*(column[run.start : run.stop] for column in columns), strict=True) for run in mine]
         alike = {sort: tasks for sort, tasks in Counter(chain.from_iterable(rows)).items() if tasks > 1}
         if alike:
             groups[operator] = _group(rank, alike, mine, columns)
     return groups
 
 
-def _runs(*columns: array[int]) -> Iterator[slice]:
-    """The longest stretches of tasks that agree in all columns: an operator's tasks stand in a row."""
-    changes = [map(ne, column, column[1:]) for column in columns]
-    changed = reduce(partial(map, or_), changes)
-    bounds = [0, *compress(count(1), changed), len(columns[0])]
-    return (slice(start, stop) for start, stop in pairwise(bounds) if start < stop)
-
-
 def _group(
-    rank: Rank, alike: Mapping[_Sort, int], runs: Sequence[slice], columns: Sequence[array[int]]
+    rank: Rank, alike: Mapping[_Sort, int], runs: Sequence[range], columns: Sequence[array[int]]
 ) -> _Group:
     sort, most = max(alike.items(), key=itemgetter(1))
-    ids = (task for run in runs for task in range(run.start, run.stop))
-    example = next(task for task in ids if tuple(column[task] for column in columns) == sort)
+    example = next(
+        task for task in chain.from_iterable(runs) if tuple(column[task] for column in columns) == sort
+    )
     outputs = rank.graph.tensor_lists[rank.graph.tensor_list_of[rank.graph.outputs[example]]]
     return _Group(sum(alike.values()), len(alike), most, example, outputs[0] if outputs else "in place")
 

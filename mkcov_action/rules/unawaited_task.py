@@ -9,6 +9,7 @@ from mkcov_action.analyses.events import Pair, Side
 from mkcov_action.analyses.happens_before import NoOrder
 from mkcov_action.finding import Severity
 from mkcov_action.rules._calls import calls_of, layers, members
+from mkcov_action.rules._races import no_order
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import plural
 
@@ -34,10 +35,7 @@ def unawaited_task(context: Context) -> Iterator[Result]:
     for rank in context.ranks:
         order = context.order(rank)
         if isinstance(order, NoOrder):
-            why = "event ids that cannot be right" if order.invalid else "tasks that wait for each other"
-            yield unawaited_task.not_checked(
-                f"rank {rank.number} has {why}: what comes before its end is not known"
-            )
+            yield unawaited_task.not_checked(no_order(rank, order))
             continue
         short = order.events.too_few - order.events.tagged - {0}
         groups: defaultdict[str, list[Pair]] = defaultdict(list)

@@ -10,6 +10,7 @@ from mkcov_action.analyses.happens_before import NoOrder
 from mkcov_action.finding import Severity
 from mkcov_action.megakernel import Rank
 from mkcov_action.rules._calls import calls_of, named
+from mkcov_action.rules._races import no_order
 from mkcov_action.rules._rule import Context, Result, Stage, rule
 from mkcov_action.rules._wording import plural
 from mkcov_action.task_types import ALL_REDUCES
@@ -43,7 +44,7 @@ def unordered_team(context: Context) -> Iterator[Result]:
         }
         order = context.order(rank)
         if isinstance(order, NoOrder):
-            yield unordered_team.not_checked(f"rank {rank.number}: the order of its tasks is not known")
+            yield unordered_team.not_checked(no_order(rank, order))
             continue
         loose = [
             (team, one, other)
