@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from mkcov_action.analyses.accesses import Accesses, Precision, TileAccess
 from mkcov_action.analyses.consumption import Access
 from mkcov_action.analyses.happens_before import HappensBefore, members, mended
 from mkcov_action.analyses.operators import OperatorCall
-from mkcov_action.analyses.unordered import Memory, memory_of
+from mkcov_action.analyses.unordered import Comparison, Memory, memory_of
 
 Bits = int
 """A set of accesses to one tensor; bit i stands for the i-th."""
@@ -69,8 +69,7 @@ def race_report(accesses: Accesses, calls: Sequence[OperatorCall], order: Happen
 
     Looks for causes first: an operator without outputs gets no edge, and much follows from that.
     """
-    memories = {name: memory_of(accesses, name, order) for name in accesses.tensors}
-    plain = _Search(accesses, calls, order, _Rewrites(accesses, calls), memories)
+    plain = _Search(accesses, calls, order, _Rewrites(accesses, calls))
     reads = plain.reads()
     blind = [race for race in reads if not calls[race.earlier].outputs]
     search = plain
@@ -110,7 +109,14 @@ class _Search:
     calls: Sequence[OperatorCall]
     order: HappensBefore
     rewrites: _Rewrites
-    memories: Mapping[str, Memory]
+    comparisons: dict[str, Comparison] = field(default_factory=dict)
+
+    def memories(self) -> Iterator[Memory]:
+        """Of each tensor, one at a time: a memory holds far more than what is found in it."""
+        for name in self.accesses.tensors:
+            memory = memory_of(self.accesses, name, self.order, self.comparisons.get(name))
+            self.comparisons[name] = memory.comparison
+            yield memory
 
     def mended(self, races: Iterable[Race]) -> _Search:
         """The same, were the edges there that these reads lack: from the writing calls to the reading ones."""
@@ -121,12 +127,7 @@ class _Search:
             for pair in pairs[race.earlier]
             for reading in pairs[race.later]
         }
-        order = mended(self.order, {(pair, event) for pair, event in edges if event >= 0})
-        memories = {
-            name: memory_of(self.accesses, name, order, memory.comparison)
-            for name, memory in self.memories.items()
-        }
-        return replace(self, order=order, memories=memories)
+        return replace(self, order=mended(self.order, {(pair, event) for pair, event in edges if event >= 0}))
 
     @cached_property
     def _pairs_of_calls(self) -> Mapping[int, set[int]]:
@@ -147,7 +148,7 @@ class _Search:
 
     def _decided(self, look: Callable[[Memory, _Rewrites], Iterator[Race]]) -> list[Race]:
         races: list[Race] = []
-        for memory in self.memories.values():
+        for memory in self.memories():
             found = list(look(memory, self.rewrites))
             if memory.comparison.exact:  # which shows when it is looked at
                 races += found
@@ -155,12 +156,12 @@ class _Search:
 
     def unordered(self) -> dict[str, int]:
         """How many pairs of accesses, one of which writes, nothing orders, by tensor: counted, not looked at."""
-        return {name: _unordered_pairs(memory) for name, memory in self.memories.items()}
+        return {memory.tensor: _unordered_pairs(memory) for memory in self.memories()}
 
     @property
     def undecided(self) -> tuple[str, ...]:
         """The tensors whose bytes were too costly to compare: to be asked last."""
-        return tuple(name for name, memory in self.memories.items() if not memory.comparison.exact)
+        return tuple(name for name, comparison in self.comparisons.items() if not comparison.exact)
 
 
 def _loose(memory: Memory, index: int) -> Bits:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import cached_property, reduce
 from itertools import accumulate
 from operator import or_
 from typing import NamedTuple
@@ -36,8 +36,12 @@ class Entry(NamedTuple):
     trigger: int
 
 
+def _those(flags: Iterable[bool]) -> int:
+    return int("".join("1" if flag else "0" for flag in flags)[::-1] or "0", 2)
+
+
 class Comparison:
-    """Which accesses to a tensor share bytes: the same under every order, and worked out once.
+    """What accesses to a tensor do, and which share bytes: the same under every order, and worked out once.
 
     `exact` is False where there were more runs of bytes than can be compared: then accesses overlap
     where the runs around them do.
@@ -45,13 +49,19 @@ class Comparison:
 
     def __init__(self, entries: Sequence[Entry]) -> None:
         self.exact = True
+        self.reading = _those(entry.slot.reads for entry in entries)
+        self.writing = _those(entry.slot.writes for entry in entries)
+        self.remote = _those(entry.slot.remote for entry in entries)
         self.of_call: defaultdict[tuple[int, int], int] = defaultdict(int)
+        self.of_task: defaultdict[tuple[int, int], int] = defaultdict(int)
         self._entries = entries
         self._overlapping: Mapping[Region, int] | None = None
         self._last: dict[tuple[Region, int], int] = {}
         self._rests: dict[tuple[Region, frozenset[Region]], Bytes | TooCostly] = {}
         for index, entry in enumerate(entries):
             self.of_call[entry.rank, entry.access.call] |= 1 << index
+            if entry.access.tasks == 1:
+                self.of_task[entry.rank, entry.access.first] |= 1 << index
 
     def overlapping(self, region: Region) -> int:
         """The accesses whose region shares a byte with this one of theirs."""
@@ -134,23 +144,21 @@ class Memory:
         self.rank = rank
         self.entries = tuple(entries)
         self.everything = (1 << len(self.entries)) - 1
-        self.reading = self._those(entry.slot.reads for entry in self.entries)
-        self.writing = self._those(entry.slot.writes for entry in self.entries)
-        self.remote = self._those(entry.slot.remote for entry in self.entries)
         self.comparison = comparison or Comparison(self.entries)
+        self.reading = self.comparison.reading
+        self.writing = self.comparison.writing
+        self.remote = self.comparison.remote
         self._order = order
-        self._triggering = _ByEvent(entry.trigger for entry in self.entries)
-        self._awaiting = _ByEvent(entry.dependent for entry in self.entries)
         self._before: dict[int, int] = {}
         self._after: dict[int, int] = {}
-        self._own: defaultdict[tuple[int, int], int] = defaultdict(int)
-        for index, entry in enumerate(self.entries):
-            if entry.access.tasks == 1:
-                self._own[entry.rank, entry.access.first] |= 1 << index
 
-    @staticmethod
-    def _those(flags: Iterable[bool]) -> int:
-        return int("".join("1" if flag else "0" for flag in flags)[::-1] or "0", 2)
+    @cached_property
+    def _triggering(self) -> _ByEvent:
+        return _ByEvent(entry.trigger for entry in self.entries)
+
+    @cached_property
+    def _awaiting(self) -> _ByEvent:
+        return _ByEvent(entry.dependent for entry in self.entries)
 
     def before(self, index: int) -> int:
         """The accesses that are surely over before an access starts."""
@@ -177,7 +185,7 @@ class Memory:
         found = self.everything & ~self.before(index) & ~self.after(index)
         entry = self.entries[index]
         if entry.access.tasks == 1:
-            found &= ~self._own[entry.rank, entry.access.first]
+            found &= ~self.comparison.of_task[entry.rank, entry.access.first]
         return found
 
     def of_call(self, index: int) -> int:
