@@ -18,6 +18,8 @@ from mkcov_action.rules._wording import listed
 _SILENCES = {
     "MK101": frozenset({"MK102", "MK105", "MK108", "MK109", "MK110"}),
     "MK102": frozenset({"MK105", "MK108"}),
+    "MK401": frozenset({"MK404"}),
+    "MK405": frozenset({"MK404"}),
 }
 # Whatever the rule and kind (any, where empty) says of a rank explains these on it.
 _WHOLESALE = {
@@ -25,7 +27,7 @@ _WHOLESALE = {
     ("MK301", ""): frozenset({"MK402", "MK403"}),
     ("MK304", "event 0"): frozenset({"MK306", "MK307", "MK402", "MK403"}),
     ("MK307", "empty"): frozenset(
-        {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302"}
+        {"MK101", "MK102", "MK103", "MK107", "MK109", "MK110", "MK111", "MK203", "MK302", "MK404"}
     ),
 }
 # What a rank shows that differs from the others, whatever the reason; and what only counts or orders signals.
@@ -41,7 +43,7 @@ _OF_LOST_READERS = frozenset({"MK101", "MK102", "MK109"})
 # What names the operators that have no code.
 _WITHOUT_CODE = frozenset({"MK201", "MK307"})
 # What a tensor shows by who reads and writes it.
-_OF_ACCESS = frozenset({"MK101", "MK102", "MK103", "MK105", "MK108", "MK109", "MK110"})
+_OF_ACCESS = frozenset({"MK101", "MK102", "MK103", "MK105", "MK108", "MK109", "MK110", "MK404"})
 
 SlotName = tuple[str, str, int]
 """A slot as all layers share it: type name, side and index."""

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
+from operator import mul
 
 from mkcov_action.analyses.accesses import Accesses, accesses_of
 from mkcov_action.analyses.byte_ranges import EVERYTHING, Bytes, Region, union
@@ -138,10 +140,17 @@ def bytes_by_hand(operand: int, extent: str) -> set[int] | None:
     for dim, stride in zip(dims, strides, strict=True):
         starts = [start + step * stride * size for start in starts for step in range(dim)]
     found = {start + byte for start in starts for byte in range(size)}
-    odd = len(set(starts)) < len(starts) or list(strides) not in (sorted(strides), sorted(strides)[::-1])
-    if extent == "superset" and odd and found:
+    if is_chosen(operand, extent) and found:
         return set(range(min(found), max(found) + 1))
     return found
+
+
+def is_chosen(operand: int, extent: str) -> bool:
+    """Whether the kernel finds its part of a tile by an arithmetic of its own: the tile is of no array."""
+    _, _, _, dims, strides = OPERANDS[operand]
+    steps = [sum(map(mul, strides, place)) for place in product(*map(range, dims))]
+    odd = len(set(steps)) < len(steps) or list(strides) not in (sorted(strides), sorted(strides)[::-1])
+    return extent == "superset" and odd
 
 
 def bytes_of(region: Region) -> set[int] | None:

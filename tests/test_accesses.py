@@ -23,6 +23,7 @@ from tests.small_accesses import (
     bytes_by_hand,
     bytes_of,
     collapsed,
+    is_chosen,
     keys_of,
     rank_with,
     real,
@@ -84,7 +85,8 @@ def check_region(key: Key, region: Region, precision: Precision) -> None:
     extent = key[3][1]
     truth = bytes_by_hand(key[4], extent)
     assert bytes_of(region) == truth
-    assert precision == ("unknown" if truth is None else "superset" if extent == "superset" else "exact")
+    known = "hull" if is_chosen(key[4], extent) else "superset" if extent == "superset" else "exact"
+    assert precision == ("unknown" if truth is None else known)
 
 
 def dispatcher_of(numbers: set[int], unnamed: set[tuple[int, str, int]]) -> Dispatcher:

@@ -13,6 +13,7 @@ from mkcov_action.analyses import byte_ranges
 from mkcov_action.analyses.accesses import TileAccess
 from mkcov_action.analyses.events import joined
 from mkcov_action.analyses.happens_before import HappensBefore, happens_before_of, members
+from mkcov_action.analyses.races import _same_of_own_call as same_of_own_call
 from mkcov_action.analyses.unordered import Memory, memories_across, memory_of
 from mkcov_action.task_graph import Operand
 from tests.small_accesses import (
@@ -119,6 +120,14 @@ def share(one: Placed, other: Placed) -> bool:
     return not one.touched.isdisjoint(other.touched)
 
 
+def is_plain(one: Placed) -> bool:
+    """Whether tasks replace exactly the bytes of a tile by values of their own."""
+    access, extent, certain = one.key[3]
+    initialises = (one.key[1], access) == ("input", "write")  # of the types here no other writes by an input
+    exact = certain and extent in {"exact", "slice"} and one.touched is not None
+    return exact and access in {"write", "update"} and not initialises
+
+
 def compare(memory: Memory, entries: list[Placed], past: dict[Node, set[Node]]) -> None:
     def those(accesses: int) -> list[Placed]:
         return [entries[index] for index in members(accesses)]
@@ -146,6 +155,15 @@ def compare(memory: Memory, entries: list[Placed], past: dict[Node, set[Node]]) 
         assert those(memory.conflicting(index)) == [
             other for other in unordered if share(one, other) and (writes(one) or writes(other))
         ]
+        if writes(one):
+            assert [entries[other] for other in same_of_own_call(memory, index)] == [
+                other
+                for other in entries[index:]
+                if all(map(is_plain, (one, other)))
+                and (one.rank, one.key[5]) == (other.rank, other.key[5])
+                and apart(one, other)
+                and share(one, other)
+            ]
         assert those(memory.last_writes(index)) == last_writes(index, entries)
         assert those(memory.earlier(index)) == [
             other for other in entries if other.tasks[0][1] < one.tasks[-1][1]

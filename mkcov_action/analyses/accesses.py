@@ -33,6 +33,7 @@ class Precision(StrEnum):
 
     EXACT = "exact"  # they are the region
     SUPERSET = "superset"  # a part of it that metadata or data choose at run time
+    HULL = "hull"  # a part of it, the run around a tile of no array, that the kernel's own arithmetic finds
     UNKNOWN = "unknown"  # nothing is known, as the element's size: the region is EVERYTHING
 
 
@@ -132,7 +133,7 @@ def region_of(operand: Operand, extent: Extent) -> tuple[Region, Precision]:
     region = tile(operand.offset, operand.dims[skipped:], operand.strides[skipped:], size)
     if extent is Extent.SUPERSET:
         regular = region.nested and sorted(operand.strides) in _both_ways(operand.strides)
-        return (region if regular else region.hull), Precision.SUPERSET
+        return (region, Precision.SUPERSET) if regular else (region.hull, Precision.HULL)
     return region, Precision.EXACT
 
 

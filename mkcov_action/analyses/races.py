@@ -18,6 +18,7 @@ from mkcov_action.analyses.consumption import Access
 from mkcov_action.analyses.happens_before import HappensBefore, members, mended
 from mkcov_action.analyses.operators import OperatorCall
 from mkcov_action.analyses.unordered import Comparison, Memory, memory_of
+from mkcov_action.task_types import INITIALISERS
 
 Bits = int
 """A set of accesses to one tensor; bit i stands for the i-th."""
@@ -33,11 +34,11 @@ class RaceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Race:
-    """Two layer calls that touch the same bytes of a tensor without order.
+    """Two layer calls that touch the same bytes of a tensor without order, or two tasks of one that write them.
 
-    `earlier` and `later` are indices of calls, by their first tasks; `tasks` is one task of each,
-    `pairs` how many pairs of accesses there are. Not `certain` where what is accessed of a tile is chosen
-    at run time, or where a slot's role is not known.
+    `earlier` and `later` are indices of calls, by their first tasks; `tasks` is one task of each (or two of
+    the one), `pairs` how many pairs of accesses there are. Not `certain` where what is accessed of a tile is
+    chosen at run time, or where a slot's role is not known.
     """
 
     kind: RaceKind
@@ -97,7 +98,9 @@ def _without_echoes(races: Sequence[Race]) -> tuple[Race, ...]:
     return tuple(
         race
         for race in races
-        if race.kind is not RaceKind.WRITE_AFTER_WRITE or (race.tensor, race.later) not in readers
+        if race.kind is not RaceKind.WRITE_AFTER_WRITE
+        or race.earlier == race.later
+        or (race.tensor, race.later) not in readers
     )
 
 
@@ -261,6 +264,10 @@ def _reads(memory: Memory, rewrites: _Rewrites) -> Iterator[Race]:
 def _conflicts(memory: Memory, rewrites: _Rewrites) -> Iterator[Race]:
     found: dict[tuple[RaceKind, int, int], _Group] = {}
     for index in members(memory.writing & ~memory.remote):
+        for other in _same_of_own_call(memory, index):
+            one, two = memory.entries[index].access, memory.entries[other].access
+            group = found.setdefault((RaceKind.WRITE_AFTER_WRITE, one.call, two.call), _Group())
+            group.add(one.first, two.last if one is two else two.first, certain=True)
         for other in members(_loose(memory, index)):
             kind = _kind(memory, index, other, rewrites)
             if kind is None:
@@ -271,8 +278,29 @@ def _conflicts(memory: Memory, rewrites: _Rewrites) -> Iterator[Race]:
             first, second = sorted((memory.entries[place].access for place in (index, other)), key=_call)
             group = found.setdefault((kind, first.call, second.call), _Group())
             group.add(first.first, second.first, certain=certain)
-    for (kind, one, two), group in found.items():
-        yield group.race(kind, memory.tensor, one, two)
+    for (kind, *pair), group in found.items():
+        yield group.race(kind, memory.tensor, *pair)
+
+
+def _same_of_own_call(memory: Memory, index: int) -> Iterator[int]:
+    """The writes of other tasks of a write's own call to the same bytes, from this one on; itself, if several do it.
+
+    Tasks of a call share its work, so no byte is meant for two. Only where bytes are certain: kernels
+    that choose at run time share a tile, and sums are added into one.
+    """
+    if not _is_plain(memory, index):
+        return
+    own = memory.of_call(index) & memory.writing & ~((1 << index) - 1)
+    others = own & memory.overlapping(index)
+    if memory.entries[index].access.tasks > 1 or others & (others - 1):
+        yield from (other for other in members(others & memory.unordered(index)) if _is_plain(memory, other))
+
+
+def _is_plain(memory: Memory, index: int) -> bool:
+    """Whether a write replaces exactly the bytes of its tile, by values of its own: no sum, and no zeros."""
+    slot = memory.entries[index].slot
+    zeros = slot.slot.operator.type_name in INITIALISERS
+    return _is_certain(memory, index) and slot.access is not Access.ACCUMULATE and not zeros
 
 
 def _call(access: TileAccess) -> int:

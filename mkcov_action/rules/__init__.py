@@ -37,6 +37,7 @@ from mkcov_action.rules.trigger_count_mismatch import trigger_count_mismatch
 from mkcov_action.rules.unaudited_ranks import unaudited_ranks
 from mkcov_action.rules.unawaited_task import unawaited_task
 from mkcov_action.rules.unconsumed_tensor import unconsumed_tensor
+from mkcov_action.rules.uncovered_bytes import uncovered_bytes
 from mkcov_action.rules.undeclared_tensor import undeclared_tensor
 from mkcov_action.rules.uninitialised_read import uninitialised_read
 from mkcov_action.rules.unknown_key import unknown_key
@@ -87,6 +88,7 @@ RULES: tuple[Rule, ...] = (
     out_of_bounds,
     unordered_read,
     data_race,
+    uncovered_bytes,
     inconsistent_type,
     misaligned_access,
     rank_divergence,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from mkcov_action.analyses.accesses import accesses_of
+from mkcov_action.analyses.accesses import Accesses, accesses_of
 from mkcov_action.analyses.consumption import Consumption, consumption_of
 from mkcov_action.analyses.events import EventGraph, events_of, is_tagged, joined
 from mkcov_action.analyses.happens_before import HappensBefore, NoOrder, happens_before_of
@@ -14,7 +14,9 @@ from mkcov_action.analyses.null_slots import Occupancy, occupancies_of
 from mkcov_action.analyses.operators import Operators, operators_of
 from mkcov_action.analyses.races import RaceReport, race_report
 from mkcov_action.analyses.startable import Startable, startable_of
+from mkcov_action.analyses.uncovered import UncoveredReport, uncovered_report
 from mkcov_action.config import Config
+from mkcov_action.kernel_source import Origin
 from mkcov_action.megakernel import Megakernel, Rank
 from mkcov_action.task_types import PUTS, TASK_TYPES
 
@@ -91,6 +93,13 @@ class Context:
         events = self.events(rank)
         return self._once(("order", rank.number), lambda: happens_before_of(events, forgiven=events.too_many))
 
+    def accesses(self, rank: Rank) -> Accesses:
+        """Which bytes of what it writes an audited rank accesses, between which of its events."""
+        return self._once(
+            ("accesses", rank.number),
+            lambda: accesses_of(rank, self.consumption(rank), self.operators(rank), self.events(rank)),
+        )
+
     def races(self, rank: Rank) -> RaceReport | NoOrder:
         """What nothing orders in the memory of an audited rank by itself."""
         return self._once(("races", rank.number), lambda: self._races(rank))
@@ -99,9 +108,22 @@ class Context:
         order = self.order(rank)
         if isinstance(order, NoOrder):
             return order
-        operators = self.operators(rank)
-        accesses = accesses_of(rank, self.consumption(rank), operators, self.events(rank))
-        return race_report(accesses, operators.calls, order)
+        return race_report(self.accesses(rank), self.operators(rank).calls, order)
+
+    def uncovered(self, rank: Rank) -> UncoveredReport:
+        """What is read and not written of an audited rank's buffers, and what else is left out of them."""
+        return self._once(("uncovered", rank.number), lambda: self._uncovered(rank))
+
+    def _uncovered(self, rank: Rank) -> UncoveredReport:
+        sizes = {
+            name: declaration.bytes
+            for name, declaration in rank.declarations.items()
+            if declaration.bytes is not None
+            and declaration.origin in (Origin.SCRATCH, Origin.SYMMETRIC)
+            and declaration.copies_known
+        }
+        calls = self.operators(rank).calls
+        return uncovered_report(self.accesses(rank), calls, rank.graph.operands, sizes, self.events(rank))
 
     def _once(self, key: tuple[Hashable, int], make: Callable[[], _Made]) -> _Made:
         if key not in self._made:
@@ -113,10 +135,18 @@ class Context:
 def prepared(rank: Rank) -> Mapping[Hashable, Any]:
     """The analyses of an audited rank by itself that rules ask for, by name."""
     context = Context(Megakernel(graph="", ranks=(rank,)), Config())
-    wanted = (context.consumption, context.events, context.startable, context.operators, context.races)
+    wanted = (
+        context.consumption,
+        context.events,
+        context.startable,
+        context.operators,
+        context.races,
+        context.uncovered,
+    )
     for analysis in wanted:
         analysis(rank)
-    return {name: made for (name, _), made in context._made.items()}  # noqa: SLF001 - a context of our own
+    # Accesses are as large as the graph: dearer to send than to make again, where ranks are compared.
+    return {name: made for (name, _), made in context._made.items() if name != "accesses"}  # noqa: SLF001
 
 
 def _put_types(rank: Rank) -> frozenset[int]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from mkcov_action.analyses.happens_before import NoOrder
-from mkcov_action.analyses.races import Race, RaceKind
+from mkcov_action.analyses.operators import OperatorCall
+from mkcov_action.analyses.races import Race, RaceKind, RaceReport
 from mkcov_action.finding import Severity, family_of
-from mkcov_action.rules._calls import members
+from mkcov_action.megakernel import Rank
+from mkcov_action.rules._calls import members, named
 from mkcov_action.rules._races import all_layers, bytes_in, confidence, events_between
 from mkcov_action.rules._rule import Context, Result, Stage, rule
+from mkcov_action.rules._wording import plural
 
 
 @rule(id="MK403", name="data-race", severity=Severity.WARNING, stage=Stage.MEMORY, since="0.1.0")
@@ -37,8 +40,11 @@ def data_race(context: Context) -> Iterator[Result]:
         if isinstance(report, NoOrder):
             continue  # the rule about reads says so
         calls = context.operators(rank).calls
+        yield from _within_calls(rank, report, calls)
         groups: defaultdict[tuple[str, str, str, RaceKind], list[Race]] = defaultdict(list)
         for race in report.conflicts:
+            if race.earlier == race.later:
+                continue
             types = calls[race.earlier].operator.type_name, calls[race.later].operator.type_name
             groups[family_of(race.tensor), *types, race.kind].append(race)
         for races in groups.values():
@@ -60,3 +66,32 @@ def data_race(context: Context) -> Iterator[Result]:
                 consequence="one of them works on bytes that the other overwrites",
                 fix="let the later operator depend on the earlier one, or give them buffers of their own",
             )
+
+
+def _within_calls(rank: Rank, report: RaceReport, calls: Sequence[OperatorCall]) -> Iterator[Result]:
+    """Tasks of one operator that write the same bytes; those that are alike in all have a rule of their own."""
+    groups: defaultdict[tuple[str, str], list[Race]] = defaultdict(list)
+    for race in report.conflicts:
+        if race.earlier == race.later and not _are_alike(rank, *race.tasks):
+            groups[family_of(race.tensor), calls[race.later].operator.type_name].append(race)
+    for races in groups.values():
+        race, mine = races[0], [calls[race.later] for race in races]
+        one, other = (bytes_in(rank, task, race.tensor) for task in race.tasks)
+        yield data_race.finding(
+            tensor=race.tensor,
+            operator=mine[0].operator,
+            tasks=sum(race.pairs for race in races),
+            ranks=(rank.number,),
+            kind="tasks of one operator",
+            confidence=confidence(races),
+            members=members(mine) if len(mine) > 1 else (),
+            message=f"two tasks of {named(mine[0])} write the same bytes of {race.tensor} ({one}; {other}), and nothing"
+            f" orders them: {plural(sum(race.pairs for race in races), 'pair')} of tiles{all_layers(mine)}",
+            consequence="what one of them computes is lost",
+            fix="give each task of the operator a tile of its own",
+        )
+
+
+def _are_alike(rank: Rank, one: int, other: int) -> bool:
+    graph = rank.graph
+    return (graph.inputs[one], graph.outputs[one]) == (graph.inputs[other], graph.outputs[other])

@@ -66,12 +66,12 @@ class Small(GraphBuilder):
         matrix = weight if isinstance(weight, Tensor) else self.model(weight, (16, 16))
         self.operator("TASK_LINEAR_SM100", [source, matrix], [result], grid=2)
 
-    def head(self) -> Small:
-        """The operators that end every graph; returns the builder itself."""
-        values = self.scratch("argmax_part_value", (2, 2))
-        indices = self.scratch("argmax_part_index", (2, 2), "int64")
+    def head(self, tiles: int = 2) -> Small:
+        """The operators that end every graph, the argmax by so many tiles; returns the builder itself."""
+        values = self.scratch("argmax_part_value", (2, tiles))
+        indices = self.scratch("argmax_part_index", (2, tiles), "int64")
         token = self.model("output_token", (2, 1), "int64")
-        self.operator("TASK_ARGMAX_PARTIAL_SM100", [self.y], [values, indices], grid=2)
+        self.operator("TASK_ARGMAX_PARTIAL_SM100", [self.y], [values, indices], grid=tiles)
         self.operator("TASK_ARGMAX_REDUCE_SM100", [values, indices], [token])
         return self
 

@@ -1,4 +1,4 @@
-"""Cases of the memory rules (MK308, MK401 to MK403, MK406)."""
+"""Cases of the memory rules (MK308, MK401 to MK404, MK406)."""
 
 from __future__ import annotations
 
@@ -124,3 +124,79 @@ def used_again_too_early(out: Path) -> None:
 @case("data-race", "ok")
 def used_again_after_its_reader(out: Path) -> None:
     reused(ordered=True).write(out)
+
+
+@case("data-race", "bad")
+def tiles_that_overlap(out: Path) -> None:
+    """The first task of a linear layer also writes columns of the second one's tile."""
+    graph = Small.whole()
+
+    def widen(data: dict[str, Any]) -> None:
+        wide, _ = (
+            tensor
+            for task in data["all_tasks"]
+            for tensor in task["outputs"] or ()
+            if tensor["base_ptr"] == "hidden"
+        )
+        wide["dims"] = [2, 12]
+
+    graph.patch_graph(widen)
+    graph.write(out)
+
+
+# --- MK404 uncovered-bytes ------------------------------------------------------------------------
+
+
+def cut(tiles: int) -> Small:
+    """A linear layer whose result of 16 columns is cut into some tiles; its reader takes all of it."""
+    graph = Small()
+    part = graph.scratch("part", (2, 16))
+    weight = graph.model("layer_0_proj", (16, 16))
+    graph.operator("TASK_LINEAR", [graph.x, weight], [part], grid=tiles)
+    graph.operator("TASK_IDENTITY", [part], [graph.y])
+    return graph.head()
+
+
+@case("uncovered-bytes", "bad")
+def grid_that_does_not_divide(out: Path) -> None:
+    cut(5).write(out)
+
+
+@case("uncovered-bytes", "ok")
+def grid_that_divides(out: Path) -> None:
+    cut(8).write(out)
+
+
+def halves(*layers: int) -> Small:
+    """Layers that share a buffer of two halves, of which each writes so many, and all of which it reads."""
+    graph = Small()
+    shared, source = graph.scratch("shared", (2, 16)), graph.x
+    for layer, written in enumerate(layers):
+        half = graph.model(f"layer_{layer}_proj", (8, 16))
+        for start in range(written):
+            tile = shared.tile(offset=16 * start, dims=(2, 8))
+            graph.operator("TASK_LINEAR_SM100", [source, half], [tile])
+        last = layer == len(layers) - 1
+        source = graph.y if last else graph.scratch(f"copied_{layer}", (2, 16))
+        graph.operator("TASK_IDENTITY", [shared], [source])
+    return graph.head()
+
+
+@case("uncovered-bytes", "bad")
+def half_left_from_another_layer(out: Path) -> None:
+    halves(2, 2, 1).write(out)
+
+
+@case("uncovered-bytes", "ok")
+def halves_by_two_operators(out: Path) -> None:
+    halves(2, 2, 2).write(out)
+
+
+@case("uncovered-bytes", "bad")
+def tail_that_is_never_read(out: Path) -> None:
+    """An argmax of three tiles takes 30 of 32 columns."""
+    graph = Small()
+    logits = graph.scratch("logits", (2, 32))
+    graph.operator("TASK_LINEAR_SM100", [graph.x, graph.model("lm_head", (32, 16))], [logits], grid=2)
+    graph.y = logits
+    graph.head(tiles=3).write(out)
