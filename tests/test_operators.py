@@ -87,8 +87,42 @@ def by_definition(rank: Rank) -> list[tuple[tuple[object, ...], int]]:
         pair = graph.dependent_event[task], graph.trigger_event[task]
         if pair not in seen:
             seen.append(pair)
-        found.append((key, seen.index(pair)))
-    return found
+        found.append((key, (key, *tiles, metadata), pair, task))
+    own: dict[tuple[object, ...], list[Found]] = {}
+    for one in found:
+        own.setdefault(one[0], []).append(one)
+    homes = {key: homes_of(pairs, mine) for key, mine in own.items()}
+    return [(key, homes[key][twins, pair]) for key, twins, pair, _ in found]
+
+
+Twins = tuple[object, ...]
+Found = tuple[tuple[object, ...], Twins, tuple[int, int], int]
+
+
+def homes_of(
+    pairs: dict[Twins, list[tuple[int, int]]], own: list[Found]
+) -> dict[tuple[Twins, tuple[int, int]], int]:
+    """The number of a key's call for each of its twins and their pair: by what most tasks of the key do."""
+    counts = Counter(len(pairs[twins]) for twins in {one[1] for one in own})
+    usual = max(counts, key=lambda count: (counts[count], count))
+    at_home = [one for one in own if len(pairs[one[1]]) == usual]
+    homes = {(twins, pair): pairs[twins].index(pair) for _, twins, pair, _ in at_home}
+    for _, twins, pair, task in own:
+        if len(pairs[twins]) == usual or (twins, pair) in homes:
+            continue
+        for alike in (
+            [one for one in at_home if one[2] == pair],
+            [one for one in at_home if one[2][1] == pair[1]],
+            [one for one in at_home if one[2][0] == pair[0]],
+        ):
+            numbers = {homes[one[1], one[2]] for one in alike}
+            if len(numbers) == 1:
+                homes[twins, pair] = numbers.pop()
+                break
+        else:
+            before = [homes[one[1], one[2]] for one in at_home if one[3] < task]
+            homes[twins, pair] = max(before, default=0)
+    return homes
 
 
 def layers_by_definition(operators: Operators) -> list[int | None]:
@@ -180,6 +214,21 @@ def test_strides_do_not_tell_tasks_apart_but_offsets_do() -> None:
         tasks: list[Fields] = [(120, 0, 0, 0, 0, 0, 2, 3), (120, 0, 1, 1, 0, 0, 3, 4)]
         calls = operators_of(rank_of_tasks([(x,), (other,)], tasks)).calls
         assert len(calls) == (2 if alike else 1)
+
+
+@pytest.mark.parametrize("layer", range(5))
+@pytest.mark.parametrize("stray", [None, 1])
+def test_a_stray_tile_stays_in_its_layer(layer: int, stray: int | None) -> None:
+    """A task takes its neighbour's tile, or is missing: the calls of the other layers keep theirs."""
+    tiles = [[0, 1, 2] for _ in range(5)]
+    tiles[layer][0:1] = [] if stray is None else [stray]
+    x = 12  # the first operand of that name; the next ones are of other tiles
+    tasks: list[Fields] = [
+        (120, 0, tile, 0, 0, 0, place + 2, place + 3) for place, row in enumerate(tiles) for tile in row
+    ]
+    calls = operators_of(rank_of_tasks([(x,), (x + 2,), (x + 3,)], tasks)).calls
+    assert [call.tasks for call in calls] == [len(row) for row in tiles]
+    assert [call.trigger_events for call in calls] == [(place + 3,) for place in range(5)]
 
 
 def test_a_rank_without_tasks_has_no_operators() -> None:

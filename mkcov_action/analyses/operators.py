@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import NamedTuple
@@ -91,21 +92,21 @@ def operators_of(rank: Rank) -> Operators:
     shared, and forks interleave ids). So: a key is a type, a variant and tensor names in slot order.
     Among the tasks of a key with equal operands (offset, dims) and equal metadata the distinct
     (dependent, trigger) pairs are numbered in the order of ids, and the k-th belongs to the key's
-    k-th call.
+    k-th call. Where a tile strayed, some tasks of a key come more or less often than others: those
+    belong to the call that their events or ids are of, as `_Strays` tells.
 
     Done by runs of equal events: their content repeats from layer to layer, and each distinct one
     is looked at once.
     """
     graph = rank.graph
     contents = _Contents(graph)
-    numbers: defaultdict[tuple[_Key, Hashable], dict[_Pair, int]] = defaultdict(dict)
+    numbers = _numbered(graph, contents)
     calls: dict[tuple[_Key, int], _Call] = {}
     operator_of = array("i", [-1]) * min(_FIRST, len(graph))
     for run in contents.runs:
         pair = graph.dependent_event[run.start], graph.trigger_event[run.start]
         for key, twins, tasks in contents.of(run):
-            seen = numbers[key, twins]
-            number = seen.setdefault(pair, len(seen))
+            number = numbers[key, twins][pair]
             call = calls.get((key, number))
             if call is None:
                 call = calls[key, number] = _Call(key, len(calls), len(operator_of))
@@ -115,6 +116,76 @@ def operators_of(rank: Rank) -> Operators:
     layers = _layers(rank, calls.values())
     described = (_described(rank, call, layer) for call, layer in zip(calls.values(), layers, strict=True))
     return Operators(tuple(described), operator_of)
+
+
+_Numbers = dict[tuple[_Key, Hashable], dict[_Pair, int]]
+"""For each key and twins the number of the key's call that they belong to, by their pair."""
+
+
+def _numbered(graph: TaskGraph, contents: _Contents) -> _Numbers:
+    numbers: defaultdict[tuple[_Key, Hashable], dict[_Pair, int]] = defaultdict(dict)
+    for run in contents.runs:
+        pair = graph.dependent_event[run.start], graph.trigger_event[run.start]
+        for key, twins, _ in contents.of(run):
+            seen = numbers[key, twins]
+            seen.setdefault(pair, len(seen))
+    counts: defaultdict[_Key, Counter[int]] = defaultdict(Counter)
+    for (key, twins), seen in numbers.items():
+        counts[key][len(seen)] += len(twins) if isinstance(twins, frozenset) else 1
+    usual = {
+        key: max(found, key=lambda count: (found[count], count))
+        for key, found in counts.items()
+        if len(found) > 1
+    }
+    return _Strays(usual, numbers).brought_home(graph, contents) if usual else numbers
+
+
+class _Strays:
+    """Tasks of a key that come more or less often than most of it, brought to the calls of these."""
+
+    def __init__(self, usual: Mapping[_Key, int], numbers: _Numbers) -> None:
+        self._usual = usual
+        self._numbers = numbers
+        self._by_event: dict[tuple[object, ...], set[int]] = defaultdict(set)
+        self._first: defaultdict[_Key, dict[int, int]] = defaultdict(dict)
+
+    def brought_home(self, graph: TaskGraph, contents: _Contents) -> _Numbers:
+        """All numbers, of which those of strays are looked up by pair, trigger, dependent event, or ids."""
+        strays: dict[tuple[_Key, Hashable], dict[_Pair, int]] = defaultdict(dict)
+        for run in contents.runs:
+            pair = graph.dependent_event[run.start], graph.trigger_event[run.start]
+            task = run.start
+            for key, twins, tasks in contents.of(run):
+                seen = self._numbers[key, twins]
+                if len(seen) == self._usual.get(key):
+                    self._note(key, seen[pair], pair, task)
+                elif key in self._usual:
+                    strays[key, twins].setdefault(pair, task)
+                task += tasks
+        return self._numbers | {
+            (key, twins): {pair: self._home(key, pair, task) for pair, task in pairs.items()}
+            for (key, twins), pairs in strays.items()
+        }
+
+    def _note(self, key: _Key, number: int, pair: _Pair, task: int) -> None:
+        self._first[key].setdefault(number, task)
+        for place in _events(key, pair):
+            self._by_event[place].add(number)
+
+    def _home(self, key: _Key, pair: _Pair, task: int) -> int:
+        for place in _events(key, pair):
+            numbers = self._by_event.get(place, ())
+            if len(numbers) == 1:
+                return next(iter(numbers))
+        first = list(self._first[key].values())  # ascending, as the numbers are
+        return max(bisect_right(first, task) - 1, 0)
+
+
+def _events(key: _Key, pair: _Pair) -> Iterator[tuple[object, ...]]:
+    """By what a task of a key is known: its pair, and each of its events."""
+    yield key, pair
+    yield key, "trigger", pair[1]
+    yield key, "dependent", pair[0]
 
 
 class _Contents:

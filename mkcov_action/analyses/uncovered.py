@@ -81,14 +81,16 @@ def uncovered_report(
 ) -> UncoveredReport:
     """The uncovered bytes of the tensors in `sizes` (bytes by name), which start without values.
 
-    The operands are the graph's, the events the rank's own. Where an event of a task that touches a tensor
-    gets fewer triggers than it waits for, a task may be missing: that is said of the event.
+    The operands are the graph's, the events the rank's own. Where an event before or behind a task that
+    touches a tensor gets fewer triggers than it waits for, a task may be missing: that is said of the event.
     """
     found: list[Uncovered] = []
     undecided: dict[str, Doubt] = {}
     too_few = events.too_few
     short = frozenset(
-        index for index, pair in enumerate(events.pairs_of(accesses.rank)) if pair.trigger in too_few
+        index
+        for index, pair in enumerate(events.pairs_of(accesses.rank))
+        if pair.trigger in too_few or pair.dependent in too_few
     )
     for name in sorted(accesses.tensors.keys() & sizes.keys()):
         uses = _Uses(accesses, accesses.tensors[name], calls, operands)

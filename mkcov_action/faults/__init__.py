@@ -5,7 +5,7 @@ A fault knows the rules that must name it and the consequences that may be told 
 
 from __future__ import annotations
 
-from mkcov_action.faults import dispatch, memory, order, ranks, wiring
+from mkcov_action.faults import dispatch, memory, order, ranks, tiles, wiring
 from mkcov_action.faults._fault import FAULTS, Fault, Plant
 from mkcov_action.faults.artifacts import RankArtifacts, Site
 
@@ -19,5 +19,6 @@ __all__ = [
     "memory",
     "order",
     "ranks",
+    "tiles",
     "wiring",
 ]

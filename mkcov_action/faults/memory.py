@@ -14,7 +14,7 @@ from mkcov_action.task_types import DATA_TYPE_BYTES
 @fault("MK401")
 def allocation_shrunk(site: Site) -> str | None:
     """On all ranks a buffer has three quarters of the bytes that its layers use."""
-    found = {name: size for name, size in _allocations(site.rank).items() if size in _ends(site.rank, name)}
+    found = {name: size for name, size in allocations(site.rank).items() if size in _ends(site.rank, name)}
     name = site.one_of(sorted(found))
     if name is None:
         return None
@@ -31,7 +31,7 @@ def allocation_shrunk(site: Site) -> str | None:
 def offset_past_the_end(site: Site) -> str | None:
     """On all ranks a tile of a linear layer's output lies half behind its buffer."""
     rank = site.rank
-    sizes = _allocations(rank)
+    sizes = allocations(rank)
     tiles = [
         index
         for index, task in enumerate(rank.tasks)
@@ -104,7 +104,7 @@ def edge_lost(site: Site) -> str | None:
     return f"nothing leads from the producers of event {event} to its consumers"
 
 
-def _allocations(rank: RankArtifacts) -> dict[str, int]:
+def allocations(rank: RankArtifacts) -> dict[str, int]:
     """The bytes of scratch and symmetric memory."""
     found = re.findall(r"void \*(\w+);\s+CUDA_CHECK\(cudaMalloc\(&\1, (\d+)\)\)", rank.kernel)
     found += re.findall(r"void \*(\w+) = nvshmem_malloc\((\d+)\)", rank.kernel)

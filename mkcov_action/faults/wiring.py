@@ -66,7 +66,7 @@ def reader_of_another_buffer(site: Site) -> str | None:
     return f"lost is read in place of {old}"
 
 
-@fault("MK109", also=("MK402", "MK403"))
+@fault("MK109", also=("MK402", "MK403", "MK404"))
 def reader_dropped(site: Site) -> str | None:
     """One of a buffer's writers is pointed at a new buffer that nothing reads."""
     rank = site.rank
