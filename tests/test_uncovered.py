@@ -55,6 +55,11 @@ class Use:
         """Whether the tiles are written."""
         return self.access in (Access.WRITE, Access.UPDATE, Access.ACCUMULATE)
 
+    @property
+    def fills(self) -> bool:
+        """Whether the tiles are written without a value having to be there, as far as can be told."""
+        return self.writes and not (self.access is Access.UPDATE and self.extent is Extent.EXACT)
+
 
 @dataclass(frozen=True)
 class Call:
@@ -76,6 +81,11 @@ class Call:
     def written(self) -> set[int]:
         """The bytes that are written."""
         return {byte for use in self.uses if use.writes for byte in use.bytes}
+
+    @property
+    def filled(self) -> set[int]:
+        """The bytes that are written without a value having to be there."""
+        return {byte for use in self.uses if use.fills for byte in use.bytes}
 
     @property
     def is_plain(self) -> bool:
@@ -172,7 +182,7 @@ def lack_of(
 
 def lacking(calls: Sequence[Call]) -> list[Seen]:
     """For each wanted byte, who wrote it last: before the reader, or after it one iteration before."""
-    writers = [index for index, call in enumerate(calls) if any(use.writes for use in call.uses)]
+    writers = [index for index, call in enumerate(calls) if any(use.fills for use in call.uses)]
     found = []
     for reader, call in enumerate(calls):
         wanted = call.read(exactly=True)
@@ -180,7 +190,7 @@ def lacking(calls: Sequence[Call]) -> list[Seen]:
             continue
         back = sorted(writers, key=lambda writer: (writer >= reader, -writer))
         source = {
-            byte: next((place for place, writer in enumerate(back) if byte in calls[writer].written), None)
+            byte: next((place for place, writer in enumerate(back) if byte in calls[writer].filled), None)
             for byte in wanted
         }
         stale = next(
@@ -199,7 +209,7 @@ def lacking(calls: Sequence[Call]) -> list[Seen]:
         elif None in source.values():
             lost = {byte for byte, place in source.items() if place is None}
             before = [writer for writer in back if writer < reader]
-            last = next((writer for writer in before if calls[writer].written & wanted), before[0])
+            last = next((writer for writer in before if calls[writer].filled & wanted), before[0])
             found.append(lack_of(Lack.UNWRITTEN, reader, last, lost))
     return found
 
@@ -334,6 +344,19 @@ def test_several_operators_may_fill_a_buffer_together() -> None:
     read = Call("B", (Use(Access.READ, EXACT, ((0, (SIZE,), (1,)),)),))
     layer = [Call("A", (half[0],)), Call("A", (half[1],)), read]
     assert report_of(layer * 3).found == ()
+
+
+def test_an_update_in_place_fills_nothing() -> None:
+    """As where a router's logits are scaled in place: what no tile of the layer before holds is no value."""
+    half, whole = HALVES[:1], ((0, (SIZE,), (1,)),)
+    route = Call("B", (Use(Access.UPDATE, EXACT, whole),))
+    short = [Call("A", (Use(Access.WRITE, EXACT, half),)), route]
+    (one,) = report_of(short).found
+    assert seen(one) == lack_of(Lack.UNWRITTEN, 1, 0, set(range(12, 24)))
+    full = [Call("A", (Use(Access.WRITE, EXACT, HALVES),)), route]
+    assert report_of(full * 2).found == ()
+    (one,) = report_of([*full, *short]).found
+    assert seen(one) == lack_of(Lack.STALE, 3, 2, set(range(12, 24)), 0)
 
 
 def test_an_update_in_place_of_a_part_makes_the_rest_not_stale() -> None:

@@ -140,6 +140,16 @@ class _Uses:
         return self.of(reads=False)
 
     @cached_property
+    def _filling(self) -> dict[int, Tiles]:
+        """The calls that write, and their tiles but those that they update: an update needs a value to be there."""
+        found: defaultdict[int, set[int]] = defaultdict(set)
+        for access in self._tensor.accesses:
+            slot = self._slot(access)
+            if slot.writes and not (slot.access is Access.UPDATE and self._is_exact(access)):
+                found[access.call].add(access.region)
+        return {call: frozenset(found[call]) for call in sorted(found)}
+
+    @cached_property
     def _reading(self) -> dict[int, Tiles]:
         return self.of(reads=True)
 
@@ -187,13 +197,13 @@ class _Uses:
         the walk goes back over all calls that write, and what comes from an older one is stale only where
         a call of the same type, which writes to the same end, has since been used instead of it.
         """
-        before = [call for call in self._writing if call < reader]
+        before = [call for call in self._filling if call < reader]
         if not before:
             return None  # of what the last iteration left, or of a write that follows: of order, not of bytes
         writer = before[-1]
         walked: list[int] = []
         left = self._left(wanted, _NONE)
-        for call in (*reversed(before), *(call for call in reversed(self._writing) if call >= reader)):
+        for call in (*reversed(before), *(call for call in reversed(self._filling) if call >= reader)):
             rest = self._left(wanted, self._tiles_of([*walked, call]))
             if rest.total < left.total:
                 newer = next((one for one in walked if self._replaces(one, call, wanted)), None)
@@ -208,7 +218,7 @@ class _Uses:
         return self._lack(Lack.UNWRITTEN, reader, writer, left)
 
     def _tiles_of(self, calls: Sequence[int]) -> Tiles:
-        return frozenset().union(*(self._writing[call] for call in calls))
+        return frozenset().union(*(self._filling[call] for call in calls))
 
     def _replaces(self, newer: int, older: int, wanted: Tiles) -> bool:
         """Whether a call is the next of its type to write what is wanted: anew, not on top of what is there."""
